@@ -335,10 +335,11 @@ fn hint_of_engine(code: &str) -> Option<&'static str> {
 fn class_of_engine(code: &str) -> ErrorClass {
     match code {
         "engine.queue_full" => ErrorClass::Full,
-        "engine.options_too_large" | "engine.secret_withheld" => ErrorClass::Invalid,
-        "engine.not_pending" | "engine.decided" | "engine.forgetting" | "engine.refused" | "engine.child" => {
-            ErrorClass::Conflict
+        "engine.options_too_large" | "engine.history_too_large" | "engine.secret_withheld" => {
+            ErrorClass::Invalid
         }
+        "engine.not_pending" | "engine.decided" | "engine.forgetting" | "engine.not_new"
+        | "engine.refused" | "engine.child" => ErrorClass::Conflict,
         // Another server of the engine, or a later attempt, may succeed.
         "engine.unreachable" | "engine.failed" | "engine.log" => ErrorClass::Elsewhere,
         "engine.no_admin" => ErrorClass::Unsupported,

@@ -132,6 +132,9 @@ pub struct DriveInput {
     pub first: u64,
     /// Log entries before the invocation: its transcript is made of these.
     pub log: u64,
+    /// Messages before the first one, of a thread without a log.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub history: Vec<Arc<Message>>,
     /// State of an earlier invocation that no invocation reads: it is removed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub spent: Option<BlobHash>,

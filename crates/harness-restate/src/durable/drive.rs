@@ -143,7 +143,7 @@ fn make(
     set.checkpoints = false;
     let stored = loaded.messages.len();
     let view = ViewState { plan: loaded.plan, ..ViewState::default() };
-    let log = loaded.messages.into_iter().collect();
+    let log = loaded.messages.into_iter().chain(input.history.iter().cloned()).collect();
     let fresh = Run::new(spec, input.origin.clone(), log).with_control(control).with_view(view);
     let fresh = fresh.with_stored(stored).with_ports(set);
     let mut start = Start::resume();
@@ -392,6 +392,7 @@ impl<C: DurableContext, S: ThreadStore + 'static> Driver<'_, C, S> {
             at: now,
             first: 0,
             log: 0,
+            history: Vec::new(),
             spent: None,
             takes: 0,
             injected: Vec::new(),
@@ -512,6 +513,7 @@ impl<C: DurableContext, S: ThreadStore + 'static> Driver<'_, C, S> {
             begin: Begin::Saved { version: SNAPSHOT_VERSION, messages, state },
             at: running.now,
             log: self.log,
+            history: Vec::new(),
             takes: self.takes,
             injected: running.injected,
             spent,

@@ -156,6 +156,16 @@ pub enum ThreadAsk {
     /// Sets the options of later runs, where their messages have none. It replaces what was set before, but for the agent:
     /// the conversation goes on with that one.
     Configure(RunOptions),
+    /// Gives a new thread a history, which its first run stores. It replaces one that was given before.
+    Seed {
+        /// The messages, in which each call has its result.
+        messages: Vec<Arc<Message>>,
+    },
+    /// Starts a run of an idle thread that continues its transcript without a message.
+    Continue {
+        /// Options of the run.
+        options: RunOptions,
+    },
     /// Denies calls without a decision. Sent by the thread itself.
     Expire {
         /// The run that was parked.

@@ -7,6 +7,7 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 
 use harness::core::machine::CallDecision;
+use harness::core::message::Message;
 use harness::core::outcome::{Continuation, ContinuationKind};
 use harness::core::port::{Decision, DrainPoint};
 use harness::core::{
@@ -33,6 +34,8 @@ const QUEUE: usize = 64;
 const QUEUE_BYTES: usize = 128 << 10;
 /// Bytes of the options of later runs, at most.
 const OPTION_BYTES: usize = 32 << 10;
+/// Bytes of a given history, at most.
+const HISTORY_BYTES: usize = 128 << 10;
 /// Names of messages that are remembered, so that a client may send one again.
 const REMEMBERED: usize = 256;
 /// How long a parked call waits for a decision: 7 days.
@@ -62,6 +65,9 @@ pub struct ThreadState {
     turn: u64,
     /// Entries of the log before the run at hand.
     log: u64,
+    /// Messages before the first one, until a run has stored them.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    history: Vec<Arc<Message>>,
     /// A state that the last run left.
     #[serde(default)]
     spent: Option<BlobHash>,
@@ -279,6 +285,8 @@ impl ThreadState {
                 self.queue.remove_waiting(&entry).map(drop).ok_or_else(|| not_waiting(&entry))
             }
             ThreadAsk::Configure(options) => self.configure(options),
+            ThreadAsk::Seed { messages } => self.seed(messages),
+            ThreadAsk::Continue { options } => self.go_on(&options, now, sends),
             ThreadAsk::Expire { run } => {
                 self.expire(&run, now, sends);
                 Ok(())
@@ -296,10 +304,7 @@ impl ThreadState {
         if self.remembered.contains(&queued.id) {
             return Ok(());
         }
-        if let Some(parent) = self.parent() {
-            let text = "works for a call and takes no messages; send them to";
-            return Err(format!("child: thread `{}` {text} `{parent}`", self.id()));
-        }
+        self.takes_messages()?;
         if self.queue.iter().count() >= QUEUE {
             return Err(format!("queue_full: {QUEUE} messages wait already; try again later"));
         }
@@ -321,6 +326,27 @@ impl ThreadState {
         if self.running().is_none() && self.queue.wakes() {
             self.begin(now, sends);
         }
+        Ok(())
+    }
+
+    fn takes_messages(&self) -> Result<(), String> {
+        let Some(parent) = self.parent() else { return Ok(()) };
+        let text = "works for a call and takes no messages; send them to";
+        Err(format!("child: thread `{}` {text} `{parent}`", self.id()))
+    }
+
+    fn seed(&mut self, messages: Vec<Arc<Message>>) -> Result<(), String> {
+        self.takes_messages()?;
+        if self.running().is_some() || self.log > self.first {
+            return Err(format!("not_new: thread `{}` has a history already, which stays", self.id()));
+        }
+        let bytes = Json::size_of(&messages);
+        if bytes > HISTORY_BYTES {
+            return Err(format!(
+                "history_too_large: {bytes} bytes of history, {HISTORY_BYTES} are permitted"
+            ));
+        }
+        self.history = messages;
         Ok(())
     }
 
@@ -444,6 +470,9 @@ impl ThreadState {
             self.queue.delivered(&began);
         }
         self.queue.restore();
+        if log > self.log {
+            self.history.clear();
+        }
         (self.log, self.stop, self.status) = (log, None, ThreadStatus::Idle);
         if self.is_forgetting {
             return self.remove(sends);
@@ -501,10 +530,31 @@ impl ThreadState {
     /// Starts a run with the oldest message that may begin one. It supersedes a parked run.
     fn begin(&mut self, now: Time, sends: &mut Vec<ThreadSend>) {
         let Some(first) = self.queue.beginning() else { return };
-        self.options = first.options.over(&self.defaults);
-        let (began, prompt): (Vec<_>, Vec<_>) =
-            self.queue.take_beginning(QueueMode::OneAtATime).into_iter().unzip();
-        self.began = began;
+        let options = first.options.over(&self.defaults);
+        let (began, prompt) = self.queue.take_beginning(QueueMode::OneAtATime).into_iter().unzip();
+        self.supersede(options, began, prompt, now, sends);
+    }
+
+    /// Continues the transcript without a message.
+    fn go_on(&mut self, options: &RunOptions, now: Time, sends: &mut Vec<ThreadSend>) -> Result<(), String> {
+        self.takes_messages()?;
+        if let Some(run) = self.running() {
+            return Err(format!("busy: run `{run}` of thread `{}` is at work", self.id()));
+        }
+        self.supersede(options.over(&self.defaults), Vec::new(), Vec::new(), now, sends);
+        Ok(())
+    }
+
+    /// Starts a run in place of a parked one.
+    fn supersede(
+        &mut self,
+        options: RunOptions,
+        began: Vec<EntryId>,
+        prompt: Vec<Arc<Message>>,
+        now: Time,
+        sends: &mut Vec<ThreadSend>,
+    ) {
+        (self.options, self.began) = (options, began);
         let waiting = self.parked.take().map(|parked| parked.waiting).unwrap_or_default();
         self.held.clear();
         self.decisions.clear();
@@ -535,8 +585,20 @@ impl ThreadState {
         self.status = ThreadStatus::Running(run);
         let (first, log, spent) = (self.first, self.log, self.spent.take());
         let (takes, injected, delegation) = (0, Vec::new(), None);
-        let input =
-            DriveInput { origin, begin, at: now, first, log, spent, takes, injected, agents, delegation };
+        let history = self.history.clone();
+        let input = DriveInput {
+            origin,
+            begin,
+            at: now,
+            first,
+            log,
+            history,
+            spent,
+            takes,
+            injected,
+            agents,
+            delegation,
+        };
         sends.push(ThreadSend::Drive(Box::new(input)));
     }
 }

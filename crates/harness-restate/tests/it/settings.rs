@@ -1,4 +1,4 @@
-//! What a message sets for the agents of its run reaches them on any worker.
+//! What a client gives a run beside its message: settings of the agents, a history, or no message at all.
 
 use std::sync::Arc;
 
@@ -10,7 +10,7 @@ use harness::prelude::*;
 use harness::runtime::DeliveryMode;
 use harness::testing::ScriptedModel;
 use harness_restate::durable::sim::SimFaults;
-use harness_restate::durable::{AgentSettings, RunOptions, SimEngine, ThreadAsk};
+use harness_restate::durable::{AgentSettings, RunOptions, SimEngine, ThreadAsk, fold};
 
 const DESK: &str = r#"
 runtime: { entry_agent: desk }
@@ -23,9 +23,19 @@ agents:
 
 const SCHEMA: &str = r#"{"type":"object","properties":{"euros":{"type":"number"}},"required":["euros"]}"#;
 
-/// Plays messages on an engine that crashes at these points. Gives the instructions of each request, and how the last run
-/// ended.
-fn play(crash_at: &[u64], asks: Vec<ThreadAsk>, answers: &[&str]) -> (Vec<String>, String, u64) {
+/// What is left of a thread that took some requests.
+struct Played {
+    /// The instructions of each request to the model, and its messages.
+    requests: Vec<(String, Vec<String>)>,
+    /// The stop reason of the last run.
+    end: String,
+    /// The transcript.
+    said: Vec<String>,
+    points: u64,
+}
+
+/// Plays requests on an engine that crashes at these points.
+fn play(crash_at: &[u64], asks: Vec<ThreadAsk>, answers: &[&str]) -> Played {
     let model = ScriptedModel::new(answers.iter().map(|text| AssistantMessage::text(*text))).repeatable();
     let graph = BoundGraph::bind::<String>(&load_text(DESK).unwrap(), []).unwrap();
     let faults = SimFaults { crash_at: crash_at.iter().copied().collect(), ..SimFaults::default() };
@@ -37,9 +47,20 @@ fn play(crash_at: &[u64], asks: Vec<ThreadAsk>, answers: &[&str]) -> (Vec<String
     }
     let report = engine.run(&Arc::new(runtime));
     assert_eq!((&report.stuck[..], &report.violations[..]), (&[][..], &[][..]));
-    let seen = model.requests().iter().map(|request| request.prepared.instructions.to_string()).collect();
+    let texts =
+        |messages: &mut dyn Iterator<Item = &Arc<Message>>| messages.map(|m| m.joined_text()).collect();
+    let seen = |request: &harness::core::port::ModelRequest| {
+        let mut said = Vec::new();
+        request.view.for_each(|message| said.push(message.joined_text()));
+        (request.prepared.instructions.to_string(), said)
+    };
     let end = engine.thread(&"t1".into()).unwrap().last().unwrap().clone().unwrap();
-    (seen, format!("{}", end.reason()), report.points)
+    Played {
+        requests: model.requests().iter().map(seen).collect(),
+        end: end.reason().to_string(),
+        said: texts(&mut fold(&engine.log(&"t1".into())).messages()),
+        points: report.points,
+    }
 }
 
 fn prompt(agents: AgentSettings) -> ThreadAsk {
@@ -61,8 +82,8 @@ fn customer(name: &str) -> AgentSettings {
 fn context_of_a_message_or_its_thread_is_in_the_instructions() {
     let configured = || ThreadAsk::Configure(RunOptions { agents: customer("Ada"), ..RunOptions::default() });
     let check = |asks: Vec<ThreadAsk>, expected: &str| {
-        let (seen, end, _) = play(&[], asks, &["Hello."]);
-        assert_eq!((&seen[..], &*end), (&[expected.to_owned()][..], "answer_finalized"));
+        let played = play(&[], asks, &["Hello."]);
+        assert_eq!((&*played.requests[0].0, &*played.end), (expected, "answer_finalized"));
     };
     check(vec![prompt(AgentSettings::default())], "You serve nobody.");
     check(vec![prompt(customer("Ada"))], "You serve Ada.");
@@ -73,8 +94,8 @@ fn context_of_a_message_or_its_thread_is_in_the_instructions() {
 #[test]
 fn context_that_the_descriptor_does_not_have_fails_the_run() {
     let context = Some(Json::parse(r#"{"color":"red"}"#).unwrap());
-    let (seen, end, _) = play(&[], vec![prompt(AgentSettings { context, output: None })], &["Hello."]);
-    assert_eq!((seen.len(), &*end), (0, "runtime_error"));
+    let played = play(&[], vec![prompt(AgentSettings { context, output: None })], &["Hello."]);
+    assert_eq!((played.requests.len(), &*played.end), (0, "runtime_error"));
 }
 
 #[test]
@@ -82,11 +103,49 @@ fn an_answer_that_does_not_match_the_schema_is_corrected_whatever_dies() {
     let output = Some(Json::parse(SCHEMA).unwrap());
     let asks = || vec![prompt(AgentSettings { output: output.clone(), ..customer("Ada") })];
     let answers = [r#"{"euros":"many"}"#, r#"{"euros":9}"#];
-    let (seen, end, points) = play(&[], asks(), &answers);
-    assert_eq!((seen.len(), &*end), (2, "answer_finalized"));
-    for point in 1..=points {
-        let (seen, end, _) = play(&[point], asks(), &answers);
-        assert!(seen.iter().all(|seen| seen.contains("You serve Ada.")), "crash at {point}: {seen:?}");
-        assert_eq!(end, "answer_finalized", "crash at {point}");
+    let played = play(&[], asks(), &answers);
+    assert_eq!((played.requests.len(), &*played.end), (2, "answer_finalized"));
+    for point in 1..=played.points {
+        let played = play(&[point], asks(), &answers);
+        let instructions = played.requests.iter().all(|(seen, _)| seen.contains("You serve Ada."));
+        assert!(instructions && played.end == "answer_finalized", "crash at {point}");
     }
+}
+
+fn seed(said: &[&str]) -> ThreadAsk {
+    let message = |(n, text): (usize, &&str)| {
+        Arc::new(if n % 2 == 0 { Message::user(*text) } else { AssistantMessage::text(*text).into() })
+    };
+    ThreadAsk::Seed { messages: said.iter().enumerate().map(message).collect() }
+}
+
+#[test]
+fn a_given_history_is_before_the_first_message_once_whatever_dies() {
+    let asks = || vec![seed(&["Old", "Older."]), prompt(AgentSettings::default())];
+    let played = play(&[], asks(), &["unused", "Hello."]);
+    let expected = ["Old", "Older.", "Hi", "Hello."];
+    assert_eq!(played.requests[0].1, expected[..3]);
+    assert_eq!(played.said, expected);
+    for point in 1..=played.points {
+        assert_eq!(play(&[point], asks(), &["unused", "Hello."]).said, expected, "crash at {point}");
+    }
+}
+
+#[test]
+fn a_thread_continues_without_a_message() {
+    let go_on = || ThreadAsk::Continue { options: RunOptions::default() };
+    let played = play(&[], vec![seed(&["Old"]), go_on()], &["Hello."]);
+    assert_eq!(played.said, ["Old", "Hello."]);
+    assert_eq!(played.end, "answer_finalized");
+    for point in 1..=played.points {
+        let played = play(&[point], vec![seed(&["Old"]), go_on()], &["Hello."]);
+        assert_eq!(played.said, ["Old", "Hello."], "crash at {point}");
+    }
+}
+
+#[test]
+fn continuing_a_complete_transcript_asks_the_model_again() {
+    let go_on = ThreadAsk::Continue { options: RunOptions::default() };
+    let played = play(&[], vec![seed(&["Old", "Done."]), go_on], &["unused", "Hello."]);
+    assert_eq!(played.said, ["Old", "Done.", "Hello."]);
 }

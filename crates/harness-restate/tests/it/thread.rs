@@ -34,7 +34,10 @@ fn check(asks: &[ThreadAsk], expected: &[&str]) {
         for send in sends {
             let sent = match send {
                 ThreadSend::Drive(input) => match input.begin {
-                    Begin::Messages { prompt, .. } => format!("; drive {}", prompt[0].joined_text()),
+                    Begin::Messages { prompt, .. } => {
+                        let said = prompt.first().map(|message| message.joined_text());
+                        format!("; drive {}", said.as_deref().unwrap_or("without a message"))
+                    }
                     Begin::Decided { .. } | Begin::Saved { .. } => "; drive".to_owned(),
                 },
                 ThreadSend::Ring(run) => format!("; ring {run}"),
@@ -215,6 +218,23 @@ fn options_are_bounded() {
     check(
         &[ThreadAsk::Configure(options)],
         &["refused options_too_large: 40060 bytes of options, 32768 are permitted"],
+    );
+}
+
+#[test]
+fn only_a_new_thread_takes_a_history_and_only_an_idle_one_continues() {
+    let seed = |bytes: usize| ThreadAsk::Seed { messages: vec![Arc::new(Message::user("x".repeat(bytes)))] };
+    let go_on = || ThreadAsk::Continue { options: RunOptions::default() };
+    check(
+        &[seed(200_000), seed(10), seed(20), go_on(), go_on(), seed(10)],
+        &[
+            "refused history_too_large: 200066 bytes of history, 131072 are permitted",
+            "accepted",
+            "accepted",
+            "accepted t1-1; drive without a message",
+            "refused busy: run `t1-1` of thread `t1` is at work",
+            "refused not_new: thread `t1` has a history already, which stays",
+        ],
     );
 }
 

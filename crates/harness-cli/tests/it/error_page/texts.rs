@@ -161,6 +161,11 @@ pub(super) const TEXTS: &[(&str, &str, &str)] = &[
     ),
     ("engine.forgetting", "the conversation is being removed", "send the request again in a moment"),
     (
+        "engine.history_too_large",
+        "the history for a new thread is too large",
+        "send fewer messages, or continue a thread of the server",
+    ),
+    (
         "engine.invalid",
         "",
         "check the URL (ingress: port 8080 by default, admin API: 9070); use front ends and workers of versions that \
@@ -173,6 +178,11 @@ pub(super) const TEXTS: &[(&str, &str, &str)] = &[
     ),
     ("engine.no_admin", "the engine has no admin URL", "pass `--admin URL`, or use `Engine::admin`"),
     ("engine.not_ended", "", "send the request again; read the log of the engine"),
+    (
+        "engine.not_new",
+        "the thread has a history, which cannot be replaced",
+        "use a new thread, or delete the conversation",
+    ),
     ("engine.not_pending", "the call does not wait for a decision", "list the pending approvals again"),
     ("engine.not_running", "the thread has no run", "list runs at work with `harness engine status`"),
     (

@@ -16,7 +16,7 @@ use super::service::{HandlerSpec, Handlers, RUN, ServiceSpec, THREAD, input, jou
 use crate::durable::{ControlAsk, Held, Queued, ThreadAsk, ThreadReply, ThreadSend, ThreadState};
 
 /// The handlers of clients.
-const CLIENTS: [&str; 12] = [
+const CLIENTS: [&str; 14] = [
     "prompt",
     "steer",
     "follow_up",
@@ -27,6 +27,8 @@ const CLIENTS: [&str; 12] = [
     "reorder",
     "cancel",
     "configure",
+    "seed",
+    "continue",
     "forget",
     "settle",
 ];
@@ -112,6 +114,8 @@ pub(super) fn handler_of(ask: &ThreadAsk) -> &'static str {
         ThreadAsk::Reorder { .. } => "reorder",
         ThreadAsk::Cancel { .. } => "cancel",
         ThreadAsk::Configure(_) => "configure",
+        ThreadAsk::Seed { .. } => "seed",
+        ThreadAsk::Continue { .. } => "continue",
         ThreadAsk::Settle { .. } => "settle",
         ThreadAsk::Expire { .. } => "expire",
         ThreadAsk::Forget => "forget",

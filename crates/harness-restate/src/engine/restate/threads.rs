@@ -8,7 +8,7 @@ use harness::core::event::EventKind;
 use harness::core::machine::CallDecision;
 use harness::core::message::Message;
 use harness::core::port::{Clock as _, CompactionNote, Decision};
-use harness::core::{EntryId, RunId, ThreadId, Time};
+use harness::core::{EntryId, RunId, ThreadId, Time, transcript};
 use harness::runtime::{
     ApprovalDecision, DeliveryState, MessageOptions, PendingApproval, Prompt, QueueEntry, Report, ResumeFrom,
     RuntimeError, Snapshot, StartAt, Status, StreamItem, ThreadAttributes, ThreadInfo, ThreadMessage,
@@ -226,8 +226,12 @@ impl ThreadService for DurableThreads {
 
     async fn start(&self, thread: &ThreadId, prompt: Prompt) -> Result<RunId, RuntimeError> {
         let Prompt { messages, from, options, .. } = prompt;
-        if !matches!(from, ResumeFrom::Transcript) || messages.is_empty() {
-            return unsupported("continuing a run without a message");
+        if !matches!(from, ResumeFrom::Transcript) {
+            return unsupported("continuing from a continuation or a checkpoint");
+        }
+        if messages.is_empty() {
+            let run = self.change(thread, ThreadAsk::Continue { options: run_options(options)? }).await?;
+            return run.ok_or_else(|| RuntimeError::Lost { thread: thread.clone() });
         }
         let [message] =
             <[_; 1]>::try_from(messages).or_else(|_| unsupported("a prompt of several messages"))?;
@@ -355,8 +359,11 @@ impl ThreadService for DurableThreads {
         unsupported("compaction on request")
     }
 
-    async fn seed(&self, _: &ThreadId, _: Vec<Message>) -> Result<(), RuntimeError> {
-        unsupported("setting the history of a thread")
+    async fn seed(&self, thread: &ThreadId, messages: Vec<Message>) -> Result<(), RuntimeError> {
+        let messages: Vec<_> = messages.into_iter().map(Arc::new).collect();
+        let repaired = transcript::repair(&messages).messages.into_iter();
+        let messages = repaired.map(|(message, _)| message).collect();
+        self.change(thread, ThreadAsk::Seed { messages }).await.map(drop)
     }
 
     async fn stop(&self) {
