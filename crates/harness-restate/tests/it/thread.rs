@@ -228,7 +228,7 @@ fn only_a_new_thread_takes_a_history_and_only_an_idle_one_continues() {
     check(
         &[seed(200_000), seed(10), seed(20), go_on(), go_on(), seed(10)],
         &[
-            "refused history_too_large: 200066 bytes of history, 131072 are permitted",
+            "refused history_too_large: 200055 bytes of history, 131072 are permitted",
             "accepted",
             "accepted",
             "accepted t1-1; drive without a message",

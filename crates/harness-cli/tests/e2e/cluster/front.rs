@@ -208,6 +208,27 @@ fn clients_of_other_protocols_use_an_engine() {
     front.stop();
 }
 
+#[test]
+fn a_history_a_schema_and_no_message_at_all_reach_the_worker() {
+    let cluster = Cluster::with("1s", "", Server::by(|_| Reply::text("Done.")));
+    let front = Front::of(&cluster);
+    let said = |role: &str, text: &str| json!({ "role": role, "content": text });
+    let messages = [said("user", "Hello?"), said("assistant", "What can I do?"), said("user", "Look.")];
+    let (status, chat) =
+        front.post("/v1/chat/completions", &json!({ "model": "harness", "messages": messages }));
+    assert_eq!((status, &chat["choices"][0]["message"]["content"]), (200, &json!("Done.")), "{chat}");
+    let asked = cluster.model.requests().pop().unwrap().to_string();
+    assert!(asked.contains("What can I do?"), "{asked}");
+
+    front.post("/v1/threads", &json!({ "id": "s" }));
+    let ask = json!({ "text": "Look.", "outputSchema": { "type": "object" } });
+    let (status, report) = front.post("/v1/threads/s/prompt?wait", &ask);
+    assert_eq!((status, &report["stopReason"]), (200, &json!("invalid_output")), "{report}");
+    let (status, report) = front.post("/v1/threads/s/continue?wait", &json!({}));
+    assert_eq!((status, &report["text"]), (200, &json!("Done.")), "{report}");
+    front.stop();
+}
+
 /// An answer that stops behind its second word until the gate opens.
 const ANSWER: &str = "Your order is on its way.";
 
