@@ -152,7 +152,7 @@ pub(crate) fn an_answer_of_a_killed_worker_starts_again() {
                 prompt(&front, &thread).await;
                 let is_half = || async { cluster.ledger(&thread).len() > 1 };
                 until("the tool's end", is_half).await;
-                tokio::time::sleep(Duration::from_millis(1_000)).await;
+                tokio::time::sleep(Duration::from_secs(1)).await;
                 // One of the two is at work; the other one may start first.
                 (0..2).for_each(|at| cluster.kill(at));
                 tokio::time::sleep(Duration::from_millis(500)).await;

@@ -1,5 +1,6 @@
 //! AG-UI: runs of threads as events for user interfaces.
 
+mod events;
 mod messages;
 mod request;
 mod resume;
@@ -12,6 +13,7 @@ use axum::response::Response;
 use harness::core::ThreadId;
 use harness::runtime::Prompt;
 
+use self::events::AgUiEvent;
 use self::request::{AgUiQuery, Request, RunAgentInput};
 use self::stream::AgUiRun;
 use crate::app::App;
@@ -35,7 +37,7 @@ use crate::routes::Client;
     post, path = "/v1/ag-ui", tag = "ag-ui", operation_id = "runAgent", params(AgUiQuery),
     request_body = RunAgentInput,
     responses(
-        (status = 200, description = "The events of the run", body = String, content_type = "text/event-stream"),
+        (status = 200, description = "The events of the run, with the schema of one event", body = AgUiEvent, content_type = "text/event-stream"),
         Conflict, AnyFault
     )
 )]

@@ -8,6 +8,7 @@ pub(crate) mod content;
 mod conversations;
 pub(crate) mod described;
 mod error;
+mod events;
 mod fields;
 mod format;
 mod models;

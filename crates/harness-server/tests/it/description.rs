@@ -155,3 +155,43 @@ async fn every_operation_that_is_described_is_there_and_has_a_name() {
     assert_eq!(names.len(), 36);
     server.end().await;
 }
+
+/// Checks each event of a stream of another protocol against the description of its route, and returns what tells events
+/// apart: the value at `kind`.
+async fn check_events(server: &Server, path: &str, body: Value, kind: &str) -> BTreeSet<String> {
+    let described: Value = serde_json::from_str(&harness_server::openapi()).unwrap();
+    let content = &described["paths"][path]["post"]["responses"]["200"]["content"];
+    let mut schema = content["text/event-stream"]["schema"].clone();
+    schema["components"] = described["components"].clone();
+    let validator = jsonschema::validator_for(&schema).unwrap();
+    let request = server.client.request("POST".parse().unwrap(), path).json(&body);
+    let text = request.send().await.unwrap().text().await.unwrap();
+    assert!(text.contains("data: "), "{path}: {text}");
+    let lines = text.lines().filter_map(|line| line.strip_prefix("data: "));
+    let events =
+        lines.filter(|line| *line != "[DONE]").map(|line| serde_json::from_str::<Value>(line).unwrap());
+    let mut kinds = BTreeSet::new();
+    for mut event in events {
+        assert_eq!(validator.validate(&event).map_err(|error| error.to_string()), Ok(()), "{event}");
+        kinds.insert(event.pointer(kind).map_or_else(String::new, ToString::to_string));
+        *event.pointer_mut(kind).unwrap() = json!(7);
+        assert!(!validator.is_valid(&event), "{event}");
+    }
+    kinds
+}
+
+#[tokio::test]
+async fn events_of_other_protocols_match_their_description() {
+    let server = Desk::new().serve().await;
+    server.desk.go.add_permits(3);
+    let chat = json!({ "model": "harness", "stream": true, "messages": [{ "role": "user", "content": "call slow" }] });
+    let kinds = check_events(&server, "/v1/chat/completions", chat, "/object").await;
+    assert_eq!(kinds.len(), 1, "{kinds:?}");
+    let response = json!({ "model": "harness", "stream": true, "input": "call slow" });
+    let kinds = check_events(&server, "/v1/responses", response, "/type").await;
+    assert!(kinds.len() > 8, "{kinds:?}");
+    let run = json!({ "threadId": "a", "runId": "r1", "messages": [{ "id": "m1", "role": "user", "content": "call slow" }] });
+    let kinds = check_events(&server, "/v1/ag-ui", run, "/type").await;
+    assert!(kinds.len() > 8, "{kinds:?}");
+    server.end().await;
+}

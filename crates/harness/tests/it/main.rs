@@ -18,6 +18,7 @@ mod names;
 mod recording;
 mod run_resume;
 mod setup;
+mod sizes;
 mod skills;
 mod sources;
 mod subagents;

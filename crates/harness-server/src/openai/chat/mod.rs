@@ -15,8 +15,10 @@ use serde_json::{Map, Value};
 
 use self::request::{Chat, ChatRequest};
 use self::stream::Chunks;
+pub(super) use self::view::ChatUsage;
 use self::view::{ChatCompletion, Head};
 use super::error::{AnyOpenAiFault, without_retry};
+use super::events::ChatEvent;
 use super::verdict::Verdict;
 use crate::app::App;
 use crate::body::Body;
@@ -34,8 +36,8 @@ use crate::routes::Client;
     post, path = "/v1/chat/completions", tag = "openai", operation_id = "createChatCompletion",
     request_body = ChatRequest,
     responses(
-        (status = 200, description = "The answer; with `stream`, chunks as server-sent events that end with `data: [DONE]`", content(
-            (ChatCompletion = "application/json"), (String = "text/event-stream")
+        (status = 200, description = "The answer; with `stream`, chunks as server-sent events that end with `data: [DONE]`, with the schema of one event", content(
+            (ChatCompletion = "application/json"), (ChatEvent = "text/event-stream")
         )),
         AnyOpenAiFault
     )

@@ -56,7 +56,7 @@ struct ChatAnswer {
 
 /// Tokens of a run.
 #[derive(Debug, Serialize, ToSchema)]
-pub(super) struct ChatUsage {
+pub(in crate::openai) struct ChatUsage {
     /// Input tokens, including cached ones.
     prompt_tokens: u64,
     /// Output tokens, including reasoning.

@@ -10,4 +10,4 @@ mod target;
 mod view;
 
 pub(crate) use store::ResponseStore;
-pub(super) use view::now;
+pub(super) use view::{ResponseView, now};

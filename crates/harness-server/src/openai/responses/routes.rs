@@ -11,6 +11,7 @@ use serde_json::{Map, Value};
 use utoipa::ToSchema;
 
 use super::super::error::{AnyOpenAiFault, without_retry};
+use super::super::events::ResponseEvent;
 use super::request::{Asked, ResponseRequest};
 use super::stream::Running;
 use super::target::Target;
@@ -33,8 +34,8 @@ use crate::routes::Client;
     post, path = "/v1/responses", tag = "openai", operation_id = "createResponse",
     request_body = ResponseRequest,
     responses(
-        (status = 200, description = "The response; with `stream`, its typed events as server-sent events", content(
-            (ResponseView = "application/json"), (String = "text/event-stream")
+        (status = 200, description = "The response; with `stream`, its typed events as server-sent events, with the schema of one event", content(
+            (ResponseView = "application/json"), (ResponseEvent = "text/event-stream")
         )),
         AnyOpenAiFault
     )
