@@ -6,11 +6,8 @@ use std::path::Path;
 
 /// Lines of code of a file: without comments, empty lines, and unit tests, which are last.
 fn lines_of_code(text: &str) -> usize {
-    let lines: Vec<&str> = text.lines().map(str::trim).collect();
-    let is_test =
-        |pair: &[&str]| pair[0] == "#[cfg(test)]" && pair[1].starts_with("mod ") && pair[1].ends_with('{');
-    let end = lines.windows(2).position(is_test).unwrap_or(lines.len());
-    lines[..end].iter().filter(|line| !line.is_empty() && !line.starts_with("//")).count()
+    let code = text.split_once("\n#[cfg(test)]\nmod tests {").map_or(text, |(code, _)| code);
+    code.lines().map(str::trim).filter(|line| !line.is_empty() && !line.starts_with("//")).count()
 }
 
 fn lines_below(folder: &Path) -> usize {
