@@ -12,11 +12,14 @@ fn lines_of_code(text: &str) -> usize {
 
 fn lines_below(folder: &Path) -> usize {
     let entries = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
-    let lines = entries.map(|path| match path.file_name().unwrap().to_str().unwrap() {
-        "tests" | "tests.rs" => 0,
-        _ if path.is_dir() => lines_below(&path),
-        name if name.ends_with(".rs") => lines_of_code(&fs::read_to_string(&path).unwrap()),
-        _ => 0,
+    let lines = entries.map(|path| {
+        if path.is_dir() && !path.ends_with("tests") {
+            lines_below(&path)
+        } else if path.extension().is_some_and(|kind| kind == "rs") && !path.ends_with("tests.rs") {
+            lines_of_code(&fs::read_to_string(&path).unwrap())
+        } else {
+            0
+        }
     });
     lines.sum()
 }
