@@ -45,9 +45,9 @@ pub(crate) struct ClusterArgs {
 }
 
 const NOTES: &str = "\
-The engine is a server of Restate, a separate program under its own license: npm install --global
-@restatedev/restate-server. All of it listens on 127.0.0.1 only, at free ports. Logs go to standard error, each line with
-the name of its process. A worker that ends is reported and not replaced, so kill one in the middle of a run to see the
+The engine is a server of Restate, a separate program under its own license: npm install --global \
+@restatedev/restate-server. All of it listens on 127.0.0.1 only, at free ports. Logs go to standard error, each line with \
+the name of its process. A worker that ends is reported and not replaced, so kill one in the middle of a run to see the \
 run continue on another.
 
 Ctrl-C ends everything; a second Ctrl-C kills everything.

@@ -128,7 +128,7 @@ pub(crate) struct EngineSettleArgs {
 }
 
 const CODES: &str = "\
-A settled run keeps what it wrote. Calls without a result count as interrupted, because they may have happened, and
+A settled run keeps what it wrote. Calls without a result count as interrupted, because they may have happened, and \
 messages that the run had not read wait for the next one.
 
 Exit codes:

@@ -152,6 +152,12 @@ mod tests {
                 for heading in ["Examples:", "Exit codes:"] {
                     assert_eq!(help.matches(heading).count(), 1, "{heading} in {help}");
                 }
+                // Lines are broken for the terminal, so a paragraph of the source has one.
+                let rows: Vec<&str> = help.lines().collect();
+                let is_broken = |pair: &&[&str]| {
+                    pair.iter().all(|row| row.starts_with(char::is_alphanumeric)) && pair[0].len() < 80
+                };
+                assert_eq!(rows.windows(2).find(is_broken), None, "{help}");
             }
         }
     }

@@ -34,10 +34,25 @@ fn add_commands(parent: &Command, path: &str, level: &str, page: &mut String) {
         write!(page, "\n{level} `{path}`\n\n{}\n", cell(&about)).unwrap();
         table(command, |arg| !arg.is_global_set(), page);
         if let Some(notes) = command.get_after_long_help().or(command.get_after_help()) {
-            write!(page, "\n```text\n{}\n```\n", notes.to_string().trim_end()).unwrap();
+            write!(page, "\n```text\n{}\n```\n", wrapped(notes.to_string().trim_end())).unwrap();
         }
         add_commands(command, &path, "###", page);
     }
+}
+
+/// A text with its paragraphs broken into rows, as a terminal shows them.
+fn wrapped(text: &str) -> String {
+    let mut rows: Vec<String> = Vec::new();
+    for line in text.lines() {
+        rows.push(String::new());
+        for word in line.split_inclusive(' ') {
+            if rows.last().is_some_and(|row| row.len() + word.trim_end().len() > 100) {
+                rows.push(String::new());
+            }
+            rows.last_mut().unwrap().push_str(word);
+        }
+    }
+    rows.iter().map(|row| row.trim_end()).collect::<Vec<_>>().join("\n")
 }
 
 /// Adds a table of the arguments and options of a command, with a row for each heading.

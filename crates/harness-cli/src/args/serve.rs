@@ -62,7 +62,7 @@ pub(crate) struct ServeArgs {
 }
 
 const NOTES: &str = "\
-Open http://ADDRESS:PORT/ in a browser to chat, and /docs for the routes. Clients of OpenAI use the base
+Open http://ADDRESS:PORT/ in a browser to chat, and /docs for the routes. Clients of OpenAI use the base \
 URL http://ADDRESS:PORT/v1 and the model harness. --log info logs each request to standard error.
 
 Ctrl-C ends streams and runs and saves the sessions; a second Ctrl-C exits immediately.";

@@ -65,8 +65,8 @@ pub(crate) struct WorkerArgs {
 }
 
 const NOTES: &str = "\
-The engine is a server of Restate, a separate program (npm: @restatedev/restate-server). It stores threads and
-calls workers over HTTP/2; clients send messages to a front end, never to a worker. API keys stay on the workers.
+The engine is a server of Restate, a separate program (npm: @restatedev/restate-server). It stores threads and \
+calls workers over HTTP/2; clients send messages to a front end, never to a worker. API keys stay on the workers. \
 Workers have no state: start several, and stop or kill each at any time.
 
 Ctrl-C finishes requests at hand; a second Ctrl-C exits immediately, and the engine continues elsewhere.";
