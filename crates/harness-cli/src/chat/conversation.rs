@@ -95,6 +95,18 @@ pub(super) fn folder(args: &ChatArgs) -> Option<PathBuf> {
     env::state().map(|state| store::folder(&state, args.descriptor.as_deref()))
 }
 
+impl Begun {
+    fn of(args: &ChatArgs, threads: &Threads, before: Vec<Arc<Message>>) -> Self {
+        Self {
+            title: args.descriptor.as_deref().map_or_else(|| "assistant".to_owned(), title),
+            model: threads.model_name.clone().unwrap_or_default(),
+            window: args.threads.agents.view.window.or(threads.window),
+            notice: threads.notice.clone(),
+            before,
+        }
+    }
+}
+
 impl Conversation {
     /// Opens the agents of the arguments with the conversation in this file; without a file it is not stored. Calls that
     /// need approval are held if the chat is interactive.
@@ -136,13 +148,7 @@ impl Conversation {
             config.ports.compactor.get_or_insert_with(|| compactor(&threads.model, window));
         });
         let before = thread.messages().await?.iter().cloned().collect();
-        let begun = Begun {
-            title: descriptor.map_or_else(|| "assistant".to_owned(), title),
-            model: threads.model_name.clone().unwrap_or_default(),
-            window: args.threads.agents.view.window.or(threads.window),
-            notice: threads.notice.clone(),
-            before,
-        };
+        let begun = Begun::of(args, &threads, before);
         let this = Self {
             threads,
             thread,

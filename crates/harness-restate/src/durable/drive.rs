@@ -58,15 +58,8 @@ pub async fn drive<C: DurableContext>(
     let mut entries = 1;
     if let Some(delegation) = input.delegation.clone().filter(|_| input.state().is_none()) {
         entries += 1;
-        let (origin, at) = (Box::new(input.origin.clone()), input.at);
-        match ctx.control(ControlAsk::BeginChild { origin, parent: delegation.thread(), at }).await? {
-            ControlReply::Began { log, spent } => {
-                (input.first, input.log, input.spent) = (log, log, spent);
-            }
-            ControlReply::Refused(why) => return Ok(Driven::Ended(at, Err(why))),
-            ControlReply::Taken { .. } | ControlReply::Noted | ControlReply::Appended(_) => {
-                return Err(Stopped::Refused("it gave another reply than the beginning of a run".to_owned()));
-            }
+        if let Err(why) = begin_child(&mut ctx, &mut input, &delegation).await? {
+            return Ok(Driven::Ended(input.at, Err(why)));
         }
     }
     if let Some(spent) = &input.spent {
@@ -111,6 +104,25 @@ pub async fn drive<C: DurableContext>(
         has_drained: false,
     };
     Box::pin(driver.run(running)).await
+}
+
+/// Tells the thread of a child that its run begins; or why it cannot.
+async fn begin_child(
+    ctx: &mut impl DurableContext,
+    input: &mut DriveInput,
+    delegation: &Delegation,
+) -> Result<Result<(), String>, Stopped> {
+    let (origin, at) = (Box::new(input.origin.clone()), input.at);
+    match ctx.control(ControlAsk::BeginChild { origin, parent: delegation.thread(), at }).await? {
+        ControlReply::Began { log, spent } => {
+            (input.first, input.log, input.spent) = (log, log, spent);
+            Ok(Ok(()))
+        }
+        ControlReply::Refused(why) => Ok(Err(why)),
+        ControlReply::Taken { .. } | ControlReply::Noted | ControlReply::Appended(_) => {
+            Err(Stopped::Refused("it gave another reply than the beginning of a run".to_owned()))
+        }
+    }
 }
 
 /// The machine of a run, its start and its ports; or why it cannot begin.
