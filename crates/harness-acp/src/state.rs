@@ -3,7 +3,7 @@
 use std::array::from_fn;
 use std::collections::HashMap;
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
 use agent_client_protocol::v1::schema::{
     AgentCapabilities, CancelNotification, CloseSessionRequest, CloseSessionResponse, Implementation,
@@ -19,6 +19,7 @@ use agent_client_protocol::{
     schema::ProtocolVersion,
 };
 use harness::core::ThreadId;
+use parking_lot::Mutex;
 use serde_json::json;
 use tokio::sync::Semaphore;
 
@@ -119,12 +120,8 @@ impl<H: Host> State<H> {
             .agent_info(Implementation::new(self.server.name.clone(), self.server.version.clone()))
     }
 
-    fn sessions(&self) -> MutexGuard<'_, HashMap<SessionId, Arc<Session>>> {
-        self.sessions.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     fn session(&self, id: &SessionId) -> Result<Arc<Session>, Error> {
-        self.sessions().get(id).cloned().ok_or_else(|| unknown(id))
+        self.sessions.lock().get(id).cloned().ok_or_else(|| unknown(id))
     }
 
     /// Ends the turn of a session; a client may name one that is closed by now.
@@ -208,7 +205,7 @@ impl<H: Host> State<H> {
     }
 
     fn close(self: &Arc<Self>, id: &SessionId, answer: Responder<CloseSessionResponse>) -> Result<(), Error> {
-        let Some(session) = self.sessions().remove(id) else {
+        let Some(session) = self.sessions.lock().remove(id) else {
             return answer.respond_with_error(unknown(id));
         };
         self.spawn(answer, move |state| async move {
@@ -268,7 +265,7 @@ impl<H: Host> State<H> {
 
     fn room(&self) -> Result<(), Error> {
         let most = self.server.limits.sessions;
-        if self.sessions().len() < most {
+        if self.sessions.lock().len() < most {
             return Ok(());
         }
         let why = format!("{most} sessions are open; close one first");
@@ -278,7 +275,7 @@ impl<H: Host> State<H> {
     fn open(&self, opened: Opened, setup: SessionSetup, connection: Connection) -> Arc<Session> {
         let line = Line { connection, permits: Arc::clone(&self.permits) };
         let session = Session::open(opened, setup.cwd, line);
-        self.sessions().insert(session.id.clone(), Arc::clone(&session));
+        self.sessions.lock().insert(session.id.clone(), Arc::clone(&session));
         session
     }
 
@@ -306,7 +303,7 @@ impl<H: Host> State<H> {
 
     /// Ends all sessions.
     pub(crate) async fn close_all(&self) {
-        let sessions: Vec<_> = self.sessions().drain().map(|(_, session)| session).collect();
+        let sessions: Vec<_> = self.sessions.lock().drain().map(|(_, session)| session).collect();
         for session in &sessions {
             session.cancel();
         }

@@ -2,12 +2,13 @@
 //! files that they were read from.
 
 use std::path::Path;
-use std::sync::{LazyLock, Mutex, PoisonError};
+use std::sync::LazyLock;
 
 use harness::adapters::ApiKey;
 use harness::core::Redactor;
 use harness::core::port::Secret;
 use harness::tools::ProtectedFiles;
+use parking_lot::Mutex;
 
 use crate::error::CliError;
 use crate::model::keys::read_private;
@@ -37,7 +38,7 @@ pub(crate) fn files() -> ProtectedFiles {
 pub(crate) fn learn(value: &str) {
     terminal::conceal(value);
     KNOWN.redactor.add(&Secret::new(value));
-    KNOWN.values.lock().unwrap_or_else(PoisonError::into_inner).push(ApiKey::new(value));
+    KNOWN.values.lock().push(ApiKey::new(value));
 }
 
 /// Reads a bearer token from a private file.
@@ -50,7 +51,7 @@ pub(crate) fn token(path: &Path) -> Result<String, CliError> {
 
 /// The values that were read so far, for what redacts in its own way.
 pub(crate) fn values() -> Vec<ApiKey> {
-    KNOWN.values.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    KNOWN.values.lock().clone()
 }
 
 /// Notes a file that holds secrets.

@@ -1,7 +1,7 @@
 //! Vectors of kind `builtin-layers`: the layers that come with harness-memory.
 
 use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use harness_core::message::{AssistantMessage, Message, ToolCall};
 use harness_core::port::{AppendSource, BoxFuture};
@@ -15,6 +15,7 @@ use harness_memory::builtin::{
 };
 use harness_memory::compact::tokens::TokenCounter as _;
 use harness_memory::layer::{Layer, LayerCx};
+use parking_lot::Mutex;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
@@ -285,7 +286,7 @@ impl FactFinder for Batches {
         _: Time,
         _: &'a LayerCx,
     ) -> BoxFuture<'a, Result<Facts, MemoryError>> {
-        let next = self.0.lock().unwrap_or_else(PoisonError::into_inner).pop();
+        let next = self.0.lock().pop();
         Box::pin(async { Ok(next.unwrap_or_default()) })
     }
 }

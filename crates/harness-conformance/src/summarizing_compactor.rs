@@ -1,6 +1,6 @@
 //! Vectors of kind `summarizing-compactor`: transcripts given to one compactor with the policy that summarizes.
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
 use harness_core::message::Message;
 use harness_core::port::{CompactAsk, Compactor, ViewCx};
@@ -9,6 +9,7 @@ use harness_core::{Origin, Time};
 use harness_memory::compact::{
     CompactionPolicy, ContextCompactor, Recency, Summarizer, Summary, SummaryAsk, SummaryFault, Trigger,
 };
+use parking_lot::Mutex;
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
@@ -138,22 +139,18 @@ impl Scripted {
 
     /// Sets the callback that receives the length of each requested prefix.
     pub(super) fn telling(self, told: impl Fn(usize) + Send + 'static) -> Self {
-        self.lock().told = Some(Box::new(told));
+        self.0.lock().told = Some(Box::new(told));
         self
     }
 
-    fn lock(&self) -> MutexGuard<'_, Script> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     fn take_asked(&self) -> Vec<usize> {
-        std::mem::take(&mut self.lock().asked)
+        std::mem::take(&mut self.0.lock().asked)
     }
 }
 
 impl Summarizer for Scripted {
     async fn summarize(&self, ask: SummaryAsk) -> Result<Summary, SummaryFault> {
-        let mut script = self.lock();
+        let mut script = self.0.lock();
         let call = script.calls;
         script.calls += 1;
         script.asked.push(ask.covers);

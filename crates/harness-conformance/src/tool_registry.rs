@@ -1,7 +1,7 @@
 //! Vectors of kind `tool-registry`: calls one after another on a registry that has a state.
 
 use std::collections::VecDeque;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use harness::control::work::WorkLimits;
 use harness::tools::{
@@ -14,6 +14,7 @@ use harness_core::tool::{DynToolRegistry, ToolCx, ToolDef, ToolOutcome, ToolScop
 use harness_core::{Json, Origin, Time};
 use harness_memory::builtin::Scratchpad;
 use harness_memory::layer::{LayerSetup, Pipeline, Scope};
+use parking_lot::Mutex;
 use serde::Deserialize;
 use serde::de::IgnoredAny;
 use serde_json::{Map, Value, json};
@@ -184,7 +185,7 @@ struct Runs(Mutex<VecDeque<RunWords>>);
 
 impl SubagentRunner for Runs {
     async fn run(&self, ask: SubagentAsk) -> SubagentReport {
-        let run = self.0.lock().unwrap_or_else(PoisonError::into_inner).pop_front();
+        let run = self.0.lock().pop_front();
         let default = format!("did {}", ask.description);
         let Some(run) = run else { return SubagentReport::answered(default, 1) };
         if let Some(Thrown { name, message }) = run.throw {

@@ -2,7 +2,7 @@
 //!
 //! Snippets are as short as those of the suite's own files.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use harness::host::MemoryWorkspace;
 use harness::tools::{WorkspaceOptions, WorkspaceTools};
@@ -12,6 +12,7 @@ use harness_core::{Json, Origin, ToolName, canonical};
 use harness_host::{
     EntryKind, Workspace, WorkspaceEntry, WorkspaceFault, WorkspaceFaultCode, WorkspaceFile, WorkspaceHit,
 };
+use parking_lot::Mutex;
 use serde::Deserialize;
 use serde::de::{Deserializer, IgnoredAny, MapAccess, Visitor};
 use serde_json::{Map, Value, json};
@@ -198,7 +199,7 @@ struct Provider {
 
 impl Provider {
     fn asked(&self, call: Value) {
-        self.calls.lock().unwrap_or_else(PoisonError::into_inner).push(call);
+        self.calls.lock().push(call);
     }
 }
 
@@ -282,7 +283,7 @@ fn check(vector: &Described) -> Result<(), String> {
 
     let listed = listed.iter().map(|def| json!(def.name.as_str())).collect();
     same("listedTools", &vector.expect.listed_tools, &listed)?;
-    let asked = calls.lock().unwrap_or_else(PoisonError::into_inner).clone();
+    let asked = calls.lock().clone();
     same("providerCalls", &vector.expect.provider_calls, &Value::Array(asked))?;
     same_result(&vector.expect.result, &call, &done)
 }

@@ -1,10 +1,11 @@
 //! A graph as the agents of a run.
 
-use std::sync::{Arc, PoisonError, RwLock};
+use std::sync::Arc;
 
 use harness_core::port::{AgentConfig, AgentSource, PrepareAsk};
 use harness_core::tool::ToolDef;
 use harness_core::{AgentId, Fault, FaultSource, Json, ModelName, ToolName};
+use parking_lot::RwLock;
 
 use crate::error::DescriptorError;
 use crate::graph::Graph;
@@ -53,12 +54,12 @@ impl GraphAgents {
 
     /// The context that the next turn sees.
     pub fn context(&self) -> Arc<Value> {
-        Arc::clone(&self.context.read().unwrap_or_else(PoisonError::into_inner))
+        Arc::clone(&self.context.read())
     }
 
     /// Replaces the context from the next turn on.
     pub fn set_context(&self, context: Value) {
-        *self.context.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(context);
+        *self.context.write() = Arc::new(context);
     }
 
     /// Configuration of the agent (`None`: the entry agent) in the next turn.

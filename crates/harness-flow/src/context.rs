@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::fmt;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
 use harness_core::limits::{Amount, Reached};
 use harness_core::message::Message;
@@ -11,6 +11,7 @@ use harness_host::{
     DynWorkspace, ParamsFault, Process, ProcessFault, ProcessOptions, ProcessOutput, RootCwd, WorkingFolder,
     Workplace,
 };
+use parking_lot::Mutex;
 use serde::de::DeserializeOwned;
 
 use super::detached::Detached;
@@ -71,10 +72,6 @@ impl Data {
     }
 }
 
-pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
 impl Context {
     /// Creates a child with an empty log and a copy of the data.
     pub(super) fn child(&self, key: Arc<str>, recorded: bool, spec: &SpawnSpec) -> Arc<Self> {
@@ -103,7 +100,7 @@ impl Context {
             key,
             depth: self.depth,
             recorded: self.recorded,
-            log: Mutex::new(lock(&self.log).copy()),
+            log: Mutex::new(self.log.lock().copy()),
             data: Mutex::new(self.data_in(&cwd)),
             cwd,
             workplace: self.workplace.clone(),
@@ -112,14 +109,14 @@ impl Context {
 
     /// Copies the data for a context with working directory `cwd`.
     fn data_in(&self, cwd: &RootCwd) -> Data {
-        let mut data = lock(&self.data).clone();
+        let mut data = self.data.lock().clone();
         data.work_in(cwd.folder());
         Data { changed: false, ..data }
     }
 
     /// Returns the data if they changed since the last call.
     pub(crate) fn take_changed(&self) -> Option<Data> {
-        let mut data = lock(&self.data);
+        let mut data = self.data.lock();
         data.work_in(self.cwd.folder());
         std::mem::take(&mut data.changed).then(|| data.clone())
     }
@@ -127,13 +124,13 @@ impl Context {
     /// Restores recorded data.
     pub(crate) fn put(&self, data: Data) {
         self.cwd.put(data.folder());
-        *lock(&self.data) = data;
+        *self.data.lock() = data;
     }
 
     /// Adopts state and working directory of the path that won a race.
     pub(super) fn take_over(&self, winner: &Self) {
-        let taken = lock(&winner.data).clone();
-        let mut own = lock(&self.data);
+        let taken = winner.data.lock().clone();
+        let mut own = self.data.lock();
         own.changed |= taken.state != own.state || taken.slots != own.slots;
         (own.state, own.slots) = (taken.state, taken.slots);
         drop(own);
@@ -208,28 +205,28 @@ impl StepCx {
 
     /// Number of the next child step with this id.
     pub(super) fn number_of(&self, id: &str) -> u32 {
-        lock(&self.0.numbers).get(id).copied().unwrap_or_default()
+        self.0.numbers.lock().get(id).copied().unwrap_or_default()
     }
 
     pub(super) fn succeeded(&self, id: &Arc<str>) {
-        *lock(&self.0.numbers).entry(Arc::clone(id)).or_default() += 1;
+        *self.0.numbers.lock().entry(Arc::clone(id)).or_default() += 1;
     }
 
     pub(super) fn numbers(&self) -> BTreeMap<Arc<str>, u32> {
-        lock(&self.0.numbers).clone()
+        self.0.numbers.lock().clone()
     }
 
     pub(super) fn reset_numbers(&self, numbers: BTreeMap<Arc<str>, u32>) {
-        *lock(&self.0.numbers) = numbers;
+        *self.0.numbers.lock() = numbers;
     }
 
     /// Returns the step's usage since the last call.
     pub(super) fn take_spent(&self) -> Amount {
-        std::mem::replace(&mut lock(&self.0.spent), Amount::NONE)
+        std::mem::replace(&mut self.0.spent.lock(), Amount::NONE)
     }
 
     pub(super) fn note_spent(&self, used: Amount) {
-        let mut spent = lock(&self.0.spent);
+        let mut spent = self.0.spent.lock();
         *spent = sum(*spent, used);
     }
 
@@ -265,17 +262,17 @@ impl StepCx {
 
     /// Returns the messages so far.
     pub fn messages(&self) -> Vec<Arc<Message>> {
-        lock(&self.0.context.log).messages()
+        self.0.context.log.lock().messages()
     }
 
     /// Appends a message.
     pub fn append(&self, message: impl Into<Arc<Message>>) {
-        lock(&self.0.context.log).push(Arc::clone(&self.0.path), message.into());
+        self.0.context.log.lock().push(Arc::clone(&self.0.path), message.into());
     }
 
     /// State of the caller; initially `{}`. A spawned child and a parallel path start with a copy.
     pub fn state(&self) -> Json {
-        lock(&self.0.context.data).state.clone()
+        self.0.context.data.lock().state.clone()
     }
 
     /// Replaces the state.
@@ -285,7 +282,7 @@ impl StepCx {
 
     /// Returns a named part of the state, for example of a memory layer.
     pub fn slot(&self, name: &str) -> Option<Json> {
-        lock(&self.0.context.data).slots.get(name).cloned()
+        self.0.context.data.lock().slots.get(name).cloned()
     }
 
     /// Replaces a named part of the state.
@@ -367,7 +364,7 @@ impl StepCx {
     }
 
     fn change(&self, change: impl FnOnce(&mut Data) -> bool) {
-        let mut data = lock(&self.0.context.data);
+        let mut data = self.0.context.data.lock();
         data.changed |= change(&mut data);
     }
 

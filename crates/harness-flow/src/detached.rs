@@ -2,16 +2,17 @@
 
 use std::fmt;
 use std::panic::AssertUnwindSafe;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
 use futures_util::FutureExt as _;
 use harness_core::limits::Amount;
 use harness_core::{Cancel, Json, Millis};
+use parking_lot::Mutex;
 use tokio::runtime::Handle;
 use tokio::sync::watch;
 use tokio::task::JoinSet;
 
-use super::context::{StepCx, lock};
+use super::context::StepCx;
 use super::dispatch::panic_text;
 use super::ended::{Ended, within};
 use super::error::FlowError;
@@ -93,7 +94,7 @@ pub(super) fn start(cx: &StepCx, step: Step, input: Json, spec: &SpawnSpec) -> R
     let context = cx.context().child(Arc::clone(&id), false, spec);
     let inner = StepCx::new(context, Arc::clone(&id), cancel.clone(), budget);
     let (done, outcome) = watch::channel(None);
-    let mut tasks = lock(&tasks.0);
+    let mut tasks = tasks.0.lock();
     while tasks.try_join_next().is_some() {}
     let work = async move {
         let ended = AssertUnwindSafe(step.perform(input, &inner)).catch_unwind().await;

@@ -11,7 +11,7 @@ use harness_core::limits::Amount;
 use harness_core::port::BoxFuture;
 use tracing::Instrument as _;
 
-use super::context::{StepCx, lock};
+use super::context::StepCx;
 use super::error::FlowError;
 use super::hooks::{FlowEvent, StepInfo};
 use super::shared_budget::SharedBudget;
@@ -57,7 +57,7 @@ async fn dispatch(step: &Step, input: Json, parent: &StepCx) -> Result<Json, Flo
         shared.emit(&FlowEvent::StepReplayed(info));
         return Ok(output);
     }
-    lock(&context.log).forget(|path| *path == *info.path);
+    context.log.lock().forget(|path| *path == *info.path);
     let cx = enter(step, &info, parent);
     shared.emit(&FlowEvent::StepStarted(info.clone()));
     let span = tracing::info_span!("step", id = %info.id, kind = %info.kind, path = %info.path);

@@ -2,7 +2,7 @@
 
 use std::fmt;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, Weak};
+use std::sync::{Arc, Weak};
 
 use harness_core::decide::{DynGate, Guarded};
 use harness_core::limits::Amount;
@@ -10,8 +10,9 @@ use harness_core::message::{Cost, Message};
 use harness_core::port::{Clock, DynApprover};
 use harness_core::{Cancel, Json, RunId, ThreadId};
 use harness_host::{DynStorage, Params, RootCwd, WorkingFolder, Workplace};
+use parking_lot::Mutex;
 
-use super::context::{Context, Data, StepCx, lock};
+use super::context::{Context, Data, StepCx};
 use super::detached::Tasks;
 use super::error::FlowError;
 use super::flow_tree::Flow;
@@ -209,7 +210,7 @@ impl FlowRunner {
         let place = (RootCwd::of(beginning.data.folder()), self.workplace.clone());
         let execution = self.execution(id, beginning, place, Some(ledger), spent);
         execution.recorded.store(true, Ordering::Release);
-        lock(&execution.root.context().log).restore(log);
+        execution.root.context().log.lock().restore(log);
         Ok(Some(execution))
     }
 

@@ -1,13 +1,12 @@
 //! Memory layers of model steps: states with the lifetime of an execution pass from step to step.
 
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
 use harness_core::message::Message;
 use harness_core::port::{AppendSource, ContextPipeline, DynContextPipeline, ViewCx};
 use harness_core::transcript::Plan;
 use harness_core::{Fault, Json, Origin, Outcome};
-
-use super::context::lock;
+use parking_lot::Mutex;
 
 /// State slot with the saved states of layers; part of the checkpoint.
 pub(super) const SLOT: &str = "harness.layers";
@@ -33,7 +32,7 @@ impl SavedLayers {
 
     /// Returns the saved states; `None` before the end of the turn, and without such states.
     pub(super) fn saved(&self) -> Option<Json> {
-        lock(&self.saved).take()
+        self.saved.lock().take()
     }
 }
 
@@ -64,7 +63,7 @@ impl ContextPipeline for SavedLayers {
     }
 
     async fn complete(&self, outcome: Outcome, cx: &ViewCx) -> Result<(), Fault> {
-        *lock(&self.saved) = self.inner.save_states_dyn(&cx.origin);
+        *self.saved.lock() = self.inner.save_states_dyn(&cx.origin);
         self.inner.complete_boxed(outcome, cx).await
     }
 

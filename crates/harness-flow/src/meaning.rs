@@ -1,8 +1,9 @@
 //! Branches by meaning.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use harness_host::DynEmbedder;
+use parking_lot::Mutex;
 
 use super::step::Step;
 use super::until::text_of;
@@ -81,7 +82,7 @@ impl MeaningRouter {
     }
 
     async fn labels(&self) -> Result<Labels, String> {
-        let known = || self.labels.lock().unwrap_or_else(PoisonError::into_inner);
+        let known = || self.labels.lock();
         if let Some(labels) = &*known() {
             return Ok(Arc::clone(labels));
         }

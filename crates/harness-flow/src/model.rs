@@ -12,7 +12,7 @@ use harness_core::transcript::Transcript;
 use harness_core::turn::{Turn, TurnSpec};
 use harness_core::{Cancel, End, Evidence, Json, Origin, Outcome, StopReason};
 
-use super::context::{StepCx, lock};
+use super::context::StepCx;
 use super::error::FlowError;
 use super::layers::{self, SavedLayers};
 use super::shared_budget::{amount, smaller};
@@ -160,7 +160,7 @@ pub(super) async fn perform(
     let mut origin = Origin::default();
     origin.thread = cx.thread().cloned();
     origin.run = Some(format!("{}{}", cx.execution(), cx.path()).into());
-    let history = lock(&cx.context().log).transcript();
+    let history = cx.context().log.lock().transcript();
     let (prompt, cancel) = (Message::user(text_of(&input)), cx.cancel().clone());
     let (layers, grant) = (cx.slot(layers::SLOT), Grant(want));
     let turn = agent.turn_boxed(AgentAsk { history, prompt, layers, grant, origin, cancel }).await;

@@ -9,7 +9,7 @@ use futures_util::future::{Either, select};
 use harness_core::message::UserMessage;
 use harness_core::{Json, Millis, Time};
 
-use super::context::{StepCx, lock};
+use super::context::StepCx;
 use super::error::FlowError;
 use super::step::{Kind, Step};
 use super::until::{LoopSnapshot, Until, Verdict, text_of};
@@ -163,7 +163,7 @@ impl LoopState {
             previous_text: self.previous_text.clone(),
             history: self.history.iter().cloned().collect(),
             depth: cx.depth(),
-            last_tool_calls: lock(&cx.context().log).last_calls(),
+            last_tool_calls: cx.context().log.lock().last_calls(),
         }
     }
 }

@@ -1,9 +1,10 @@
 //! Nested budgets of steps.
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
 use harness_core::limits::{Amount, Budget, Budgets, Grant, Reached};
 use harness_core::message::Cost;
+use parking_lot::Mutex;
 
 /// One level of a budget, limited by its parent.
 #[derive(Debug)]
@@ -19,10 +20,6 @@ impl SharedBudget {
         Arc::new(Self { own: Mutex::new(own), parent })
     }
 
-    fn lock(&self) -> MutexGuard<'_, Budgets> {
-        self.own.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     fn levels(&self) -> impl Iterator<Item = &Self> {
         std::iter::successors(Some(self), |level| level.parent.as_deref())
     }
@@ -30,8 +27,8 @@ impl SharedBudget {
     /// Reserves `want` on all levels, or on none.
     pub(super) fn reserve(self: &Arc<Self>, want: Amount) -> Result<Reservation, Reached> {
         for (at, level) in self.levels().enumerate() {
-            if let Err(reached) = level.lock().reserve(want) {
-                self.levels().take(at).for_each(|level| level.lock().settle(Grant(want), Amount::NONE));
+            if let Err(reached) = level.own.lock().reserve(want) {
+                self.levels().take(at).for_each(|level| level.own.lock().settle(Grant(want), Amount::NONE));
                 return Err(reached);
             }
         }
@@ -40,27 +37,27 @@ impl SharedBudget {
 
     /// The first limit on tokens or cost that is reached.
     pub(super) fn exhausted(&self) -> Option<Reached> {
-        self.levels().find_map(|level| level.lock().spent())
+        self.levels().find_map(|level| level.own.lock().spent())
     }
 
     /// Charges usage without a reservation to all levels.
     pub(super) fn charge(&self, used: Amount) {
-        self.levels().for_each(|level| level.lock().settle(Grant(Amount::NONE), used));
+        self.levels().for_each(|level| level.own.lock().settle(Grant(Amount::NONE), used));
     }
 
     /// Charges usage of an earlier process to this level.
     pub(super) fn remember(&self, used: Amount) {
-        self.lock().settle(Grant(Amount::NONE), used);
+        self.own.lock().settle(Grant(Amount::NONE), used);
     }
 
     /// Usage of this level, including its children.
     pub(super) fn used(&self) -> Amount {
-        self.lock().innermost().map(|level| level.used()).unwrap_or_default()
+        self.own.lock().innermost().map(|level| level.used()).unwrap_or_default()
     }
 
     /// Rest of the tightest level.
     pub(super) fn left(&self) -> Amount {
-        self.levels().fold(Amount::UNLIMITED, |left, level| smaller(left, level.lock().left()))
+        self.levels().fold(Amount::UNLIMITED, |left, level| smaller(left, level.own.lock().left()))
     }
 }
 
@@ -78,7 +75,7 @@ impl Reservation {
 
     fn close(&mut self, used: Amount) {
         if let Some(grant) = self.grant.take() {
-            self.budget.levels().for_each(|level| level.lock().settle(grant, used));
+            self.budget.levels().for_each(|level| level.own.lock().settle(grant, used));
         }
     }
 }

@@ -12,7 +12,7 @@ use harness_core::tool::{DynTool, RetryClass, ToolCx, ToolDef, ToolOutcome};
 use harness_core::{CallId, GateName, Json, Millis, Origin};
 use serde::ser::SerializeMap as _;
 
-use super::context::{StepCx, lock};
+use super::context::StepCx;
 use super::error::FlowError;
 use super::hooks::{FlowEvent, StepInfo};
 use super::shared_budget::{amount, sum};
@@ -78,7 +78,7 @@ impl Admission<'_> {
     }
 
     async fn ask_gates(&mut self, point: Point) -> Result<(), FlowError> {
-        let log = lock(&self.cx.context().log).transcript().prefix();
+        let log = self.cx.context().log.lock().transcript().prefix();
         let gates = &self.cx.shared().runner.gates;
         for gate in gates.iter().filter(|gate| gate.guard().points.has(point)) {
             let proposed = proposed(&self.call, self.tool.tool_def(), &self.origin);

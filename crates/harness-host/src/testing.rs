@@ -2,10 +2,11 @@
 
 use std::collections::BTreeMap;
 use std::ops::Range;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
 use harness_core::canonical::sha256_hex;
 use harness_core::{ArtifactId, SessionId, Time};
+use parking_lot::Mutex;
 
 use crate::{ArtifactMeta, ArtifactPart, ArtifactStore, Sensitivity, StorageError};
 
@@ -31,16 +32,12 @@ impl ArtifactShelf {
     pub fn bounded(bytes: usize) -> Self {
         Self { kept: Mutex::default(), bound: bytes }
     }
-
-    fn kept(&self) -> MutexGuard<'_, Kept> {
-        self.kept.lock().unwrap_or_else(PoisonError::into_inner)
-    }
 }
 
 impl ArtifactStore for ArtifactShelf {
     async fn put(&self, bytes: &[u8], mut meta: ArtifactMeta) -> Result<ArtifactId, StorageError> {
         let id = ArtifactId::from(format!("sha256:{}", sha256_hex(bytes)));
-        let mut kept = self.kept();
+        let mut kept = self.kept.lock();
         let used: usize = kept.values().map(|(bytes, _)| bytes.len()).sum();
         if used.saturating_add(bytes.len()) > self.bound {
             return Err(StorageError::new(
@@ -60,7 +57,7 @@ impl ArtifactStore for ArtifactShelf {
         requester: Option<&SessionId>,
         _now: Time,
     ) -> Result<Option<ArtifactPart>, StorageError> {
-        let kept = self.kept();
+        let kept = self.kept.lock();
         let is_visible = |meta: &ArtifactMeta| {
             meta.sensitivity != Sensitivity::Restricted || meta.owner.as_ref() == requester
         };
@@ -71,6 +68,6 @@ impl ArtifactStore for ArtifactShelf {
     }
 
     async fn delete(&self, id: &ArtifactId) -> Result<bool, StorageError> {
-        Ok(self.kept().remove(id).is_some())
+        Ok(self.kept.lock().remove(id).is_some())
     }
 }

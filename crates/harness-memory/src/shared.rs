@@ -1,10 +1,11 @@
-//! Shared state: bounded maps and locks.
+//! State of several threads: bounded maps.
 
 use std::hash::Hash;
 use std::num::NonZeroUsize;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
 use lru::LruCache;
+use parking_lot::Mutex;
 
 /// An empty map of at most `cap` entries, at least one. Adding one more drops the one that was used least recently.
 pub(crate) fn recent<K: Hash + Eq, V>(cap: usize) -> LruCache<K, V> {
@@ -17,13 +18,8 @@ pub(crate) fn apart<K: Hash + Eq + Clone, S: Clone>(
 ) -> LruCache<K, Arc<Mutex<S>>> {
     let mut copy = states.clone();
     for (_, state) in &mut copy {
-        let apart = lock(state).clone();
+        let apart = state.lock().clone();
         *state = Arc::new(Mutex::new(apart));
     }
     copy
-}
-
-/// Locks a mutex, even if a thread panicked while it held it: what is locked here is valid after every statement.
-pub(crate) fn lock<T: ?Sized>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -1,10 +1,10 @@
 //! Approver that repeats recorded decisions.
 
 use std::collections::{HashMap, VecDeque};
-use std::sync::{Mutex, PoisonError};
 
 use harness_core::CallId;
 use harness_core::port::{ApprovalAsk, Approver, Decision};
+use parking_lot::Mutex;
 
 use super::run_record::RunRecord;
 
@@ -32,7 +32,7 @@ impl RecordedApprover {
 
 impl Approver for RecordedApprover {
     async fn decide(&self, ask: ApprovalAsk) -> Decision {
-        let mut decisions = self.decisions.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut decisions = self.decisions.lock();
         match decisions.get_mut(&ask.proposed.call.id).and_then(VecDeque::pop_front) {
             Some((decision, _)) if decision == "granted" => Decision::Granted,
             Some((decision, reason)) if decision == "denied" => {

@@ -1,10 +1,11 @@
 //! Memory of recent runs.
 
 use std::collections::VecDeque;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::sync::{Arc, Weak};
 
 use harness_core::message::Message;
 use harness_core::{Json, ThreadId, Time};
+use parking_lot::Mutex;
 
 use super::earlier::Earlier;
 use super::fold::RecordFold;
@@ -56,7 +57,7 @@ impl RecentRuns {
 
     /// Records of a thread's runs in the order of their ends; those in progress follow, as of `now`.
     pub fn of_thread(&self, thread: &ThreadId, now: Time) -> Vec<Arc<RunRecord>> {
-        let runs = self.lock();
+        let runs = self.0.lock();
         let of_thread = |record: &&Arc<RunRecord>| record.thread_id.as_ref() == Some(thread);
         let finished = runs.finished.iter().map(|run| &run.record).filter(of_thread);
         let mut records: Vec<_> = finished.cloned().collect();
@@ -64,7 +65,7 @@ impl RecentRuns {
         drop(runs);
         for fold in running {
             // The run goes on while its record is made of a copy.
-            let fold = fold.lock().unwrap_or_else(PoisonError::into_inner);
+            let fold = fold.lock();
             let copy = (fold.thread() == Some(thread)).then(|| fold.clone());
             drop(fold);
             records.extend(copy.and_then(|fold| fold.record().or_else(|| fold.progress(now))).map(Arc::new));
@@ -74,20 +75,20 @@ impl RecentRuns {
 
     /// Drops the finished runs of a thread.
     pub fn forget(&self, thread: &ThreadId) {
-        let mut runs = self.lock();
+        let mut runs = self.0.lock();
         runs.finished.retain(|run| run.record.thread_id.as_ref() != Some(thread));
         runs.bytes = runs.finished.iter().map(|run| run.size).sum();
     }
 
     /// The run whose messages a history starts with.
     pub(super) fn known(&self, history: &[Arc<Message>]) -> Option<Arc<Earlier>> {
-        let runs = self.lock();
+        let runs = self.0.lock();
         let mut shared = runs.finished.iter().rev().filter_map(|run| run.shared.as_ref());
         shared.find(|shared| shared.starts(history)).cloned()
     }
 
     pub(super) fn started(&self, fold: &Arc<Mutex<RecordFold>>) {
-        let mut runs = self.lock();
+        let mut runs = self.0.lock();
         runs.running.retain(|known| known.strong_count() > 0);
         runs.running.push(Arc::downgrade(fold));
     }
@@ -99,7 +100,7 @@ impl RecentRuns {
         shared: Option<Arc<Earlier>>,
         known: Option<&Arc<Earlier>>,
     ) {
-        let mut runs = self.lock();
+        let mut runs = self.0.lock();
         let fold = Arc::downgrade(fold);
         runs.running.retain(|known| !known.ptr_eq(&fold));
         let Some((record, RecordSize { items, rest })) = record else { return };
@@ -116,10 +117,6 @@ impl RecentRuns {
             let Some(run) = runs.finished.pop_front() else { return };
             runs.bytes = runs.bytes.saturating_sub(run.size);
         }
-    }
-
-    fn lock(&self) -> MutexGuard<'_, Runs> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

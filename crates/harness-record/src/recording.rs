@@ -1,9 +1,10 @@
 //! Recording of runs.
 
 use std::fmt;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
 use harness_core::Json;
+use parking_lot::Mutex;
 
 use super::candidate::Candidate;
 use super::fold::{RecordFold, RecordOptions, RunStart};
@@ -138,7 +139,7 @@ impl fmt::Debug for RunRecorder {
 impl Drop for RunRecorder {
     /// Forgets the sub-agents of the last run.
     fn drop(&mut self) {
-        let fold = self.lock();
+        let fold = self.fold.lock();
         fold.run_id().into_iter().for_each(|run| fold.subagents().forget(run));
     }
 }
@@ -158,14 +159,10 @@ impl RunRecorder {
         Arc::clone(&self.fold)
     }
 
-    fn lock(&self) -> MutexGuard<'_, RecordFold> {
-        self.fold.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// Starts a run.
     pub fn start(&self, start: RunStart) {
         let known = self.recent.as_ref().and_then(|recent| recent.known(&start.history));
-        self.lock().start_after(start, known);
+        self.fold.lock().start_after(start, known);
         if let Some(recent) = &self.recent {
             recent.started(&self.fold);
         }
@@ -173,7 +170,7 @@ impl RunRecorder {
 
     /// The record of the run, added to the memory of recent runs.
     fn record(&self) -> Option<Arc<RunRecord>> {
-        let fold = self.lock();
+        let fold = self.fold.lock();
         // Secrets that are added from here on are missing in the record, too.
         let secrets = fold.fixed_secrets();
         let mut record = fold.record();

@@ -2,13 +2,14 @@
 
 use std::collections::{HashMap, VecDeque};
 use std::fmt;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
 use harness_core::message::{Message, ToolCall, ToolResultMessage};
 use harness_core::tool::{
     ArgumentFault, DynToolRegistry, ToolCx, ToolDef, ToolOutcome, ToolRegistry, ToolScope, ToolStatus,
 };
 use harness_core::{Fault, FaultSource, Json, ToolName, canonical};
+use parking_lot::Mutex;
 use serde::{Deserialize, Serialize};
 
 use super::calls::extract_tool_calls;
@@ -144,22 +145,18 @@ impl ReplayTools {
 
     /// Figures of the replay so far.
     pub fn stats(&self) -> ReplayStats {
-        self.state().stats
+        self.state.lock().stats
     }
 
     /// Number of unused outcomes.
     pub fn unused(&self) -> u64 {
-        self.state().queues.values().map(|queue| queue.len() as u64).sum()
-    }
-
-    fn state(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        self.state.lock().queues.values().map(|queue| queue.len() as u64).sum()
     }
 
     /// Answers a call from the record; `None` executes it.
     fn answer(&self, call: &ToolCall) -> Option<Result<ToolOutcome, Fault>> {
         let args_hash = canonical::hash(&call.arguments);
-        let mut state = self.state();
+        let mut state = self.state.lock();
         let queue = state.queues.get_mut(&(call.name.clone(), args_hash.clone()));
         if let Some(outcome) = queue.and_then(VecDeque::pop_front) {
             state.stats.replayed_from_record += 1;

@@ -5,9 +5,10 @@ use std::fmt;
 use std::fs::File;
 use std::io::{self, BufReader, Read as _};
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use harness_core::ThreadId;
+use parking_lot::Mutex;
 use serde::de::{Deserializer as _, IgnoredAny, MapAccess, Visitor};
 
 use super::run_record::RunRecord;
@@ -90,7 +91,7 @@ impl FolderSource {
 
     fn read(&self, thread: &ThreadId) -> Result<ThreadRecords, RecordError> {
         let names = names(&self.folder)?;
-        let mut index = self.index.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut index = self.index.lock();
         index.update(&self.folder, names);
         let mut names = index.of_thread(thread);
         let (mut found, mut bytes) = (ThreadRecords::default(), 0);

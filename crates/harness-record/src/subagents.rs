@@ -1,10 +1,11 @@
 //! Runs of sub-agents inside the record of their caller.
 
 use std::collections::VecDeque;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use harness_core::event::{Event, Fold};
 use harness_core::{CallId, ParentCall, RunId, Time};
+use parking_lot::Mutex;
 use serde::{Deserialize, Serialize};
 
 use super::fold::{RecordFold, RecordOptions};
@@ -49,7 +50,7 @@ impl Child {
 
 impl Subagents {
     fn with<T>(&self, change: impl FnOnce(&mut VecDeque<Child>) -> T) -> T {
-        change(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner))
+        change(&mut self.0.lock())
     }
 
     fn add(&self, child: Child) {
@@ -67,7 +68,7 @@ impl Subagents {
             self.with(|children| children.iter().filter(|child| child.is_of(run)).cloned().collect());
         let records = children.iter().take(MOST).filter_map(|Child { parent, fold }| {
             // A copy: the fold of a sub-agent of this sub-agent is looked for, too.
-            let fold = fold.lock().unwrap_or_else(PoisonError::into_inner).clone();
+            let fold = fold.lock().clone();
             Some(SubagentRun { call_id: parent.call.clone(), record: fold.inside(redacting, now)? })
         });
         (records.collect(), children.len().saturating_sub(MOST) as u64)
@@ -82,7 +83,7 @@ impl Subagents {
             gone
         });
         for Child { fold, .. } in gone {
-            let inner = fold.lock().unwrap_or_else(PoisonError::into_inner).run_id().map(str::to_owned);
+            let inner = fold.lock().run_id().map(str::to_owned);
             if let Some(inner) = inner {
                 self.forget(&inner);
             }
@@ -125,6 +126,6 @@ impl Fold for SubagentRecorder {
             self.subagents.add(Child { parent: Arc::clone(parent), fold: Arc::clone(&fold) });
             fold
         });
-        fold.lock().unwrap_or_else(PoisonError::into_inner).apply(event);
+        fold.lock().apply(event);
     }
 }

@@ -1,7 +1,8 @@
 //! Replies of concurrent requests, and counts of ignored ones.
 
 use std::collections::{HashSet, VecDeque};
-use std::sync::{Mutex, PoisonError};
+
+use parking_lot::Mutex;
 
 use super::message::Key;
 
@@ -84,7 +85,7 @@ impl Ledger {
     }
 
     fn with<T>(&self, f: impl FnOnce(&mut State) -> T) -> T {
-        f(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner))
+        f(&mut self.0.lock())
     }
 }
 

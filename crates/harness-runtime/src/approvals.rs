@@ -2,10 +2,11 @@
 
 use std::collections::{BTreeMap, VecDeque};
 use std::fmt;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
 use harness_core::port::{ApprovalAsk, Approver, Decision, ProposedCall};
 use harness_core::{ApprovalId, CallDigest, Json, ThreadId, canonical};
+use parking_lot::Mutex;
 use tokio::sync::{Notify, oneshot};
 
 use crate::error::RuntimeError;
@@ -90,7 +91,7 @@ struct Decided {
 
 impl fmt::Debug for Approvals {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Approvals").field("held", &self.lock().calls.len()).finish()
+        f.debug_struct("Approvals").field("held", &self.0.waiting.lock().calls.len()).finish()
     }
 }
 
@@ -102,12 +103,12 @@ impl Approvals {
 
     /// The calls of a thread that wait, in the order in which they were held.
     pub fn held(&self, thread: &ThreadId) -> Vec<ProposedCall> {
-        self.lock().of(thread).map(|(_, held)| held.proposed.clone()).collect()
+        self.0.waiting.lock().of(thread).map(|(_, held)| held.proposed.clone()).collect()
     }
 
     /// All calls that wait, in the order in which they were held.
     pub fn all(&self) -> Vec<ProposedCall> {
-        self.lock().calls.values().map(|held| held.proposed.clone()).collect()
+        self.0.waiting.lock().calls.values().map(|held| held.proposed.clone()).collect()
     }
 
     /// Decides about the call that was shown under this approval and digest. A decision that was given before
@@ -123,7 +124,7 @@ impl Approvals {
         digest: &CallDigest,
         decision: Decision,
     ) -> Result<(), RuntimeError> {
-        let mut waiting = self.lock();
+        let mut waiting = self.0.waiting.lock();
         let found = waiting.of(thread).find(|(_, held)| held.id == *approval);
         let Some((at, held)) = found else {
             return waiting.repeated(thread, approval, digest, &decision);
@@ -149,7 +150,7 @@ impl Approvals {
         digest: &CallDigest,
         decision: &Decision,
     ) {
-        self.lock().remember(thread, approval, digest, Some(decision));
+        self.0.waiting.lock().remember(thread, approval, digest, Some(decision));
     }
 
     /// Completes when calls were held, decided or dropped after this was called: call it, look at what is
@@ -173,7 +174,7 @@ impl Approvals {
         let (sender, decided) = oneshot::channel();
         let digest = proposed.digest();
         let held = Held { id: digest.approval(), digest, proposed, sender };
-        let mut waiting = self.lock();
+        let mut waiting = self.0.waiting.lock();
         if waiting.calls.len() >= MOST {
             return None;
         }
@@ -185,10 +186,6 @@ impl Approvals {
         drop(waiting);
         self.0.changed.notify_waiters();
         Some((Place { approvals: self.clone(), at }, decided))
-    }
-
-    fn lock(&self) -> MutexGuard<'_, Waiting> {
-        self.0.waiting.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -252,7 +249,7 @@ struct Place {
 
 impl Drop for Place {
     fn drop(&mut self) {
-        let mut waiting = self.approvals.lock();
+        let mut waiting = self.approvals.0.waiting.lock();
         let Some(held) = waiting.calls.remove(&self.at) else { return };
         if let Some(thread) = &held.proposed.origin.thread {
             waiting.remember(thread, &held.id, &held.digest, None);

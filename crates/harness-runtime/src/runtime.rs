@@ -2,7 +2,7 @@
 
 use std::collections::{HashMap, VecDeque};
 use std::fmt;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::sync::{Arc, Weak};
 
 use harness_core::message::{AssistantMessage, Message};
 use harness_core::port::{
@@ -12,6 +12,7 @@ use harness_core::tool::ToolDef;
 use harness_core::transcript::{Transcript, View};
 use harness_core::{Cancel, ThreadId};
 use harness_host::{Params, RootCwd};
+use parking_lot::Mutex;
 
 use crate::approvals::Approvals;
 use crate::config::{Instructions, ResolvedConfig, ThreadConfig};
@@ -61,7 +62,7 @@ struct Idle(Mutex<VecDeque<Weak<Shared>>>);
 impl Idle {
     /// A thread became idle. Gives those that are too many now: the ones that were idle the longest.
     fn push(&self, thread: &Arc<Shared>, most: usize) -> Vec<Arc<Shared>> {
-        let mut idle = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut idle = self.0.lock();
         let this = Arc::downgrade(thread);
         if let Some(at) = idle.iter().position(|known| known.ptr_eq(&this)) {
             idle.remove(at);
@@ -99,12 +100,6 @@ pub(crate) struct Parts {
 #[derive(Default)]
 struct Threads(Mutex<HashMap<ThreadId, Arc<Shared>>>);
 
-impl Threads {
-    fn lock(&self) -> MutexGuard<'_, HashMap<ThreadId, Arc<Shared>>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
 impl Parts {
     /// The tokio runtime of runs: that of the construction, or else of the caller.
     pub(crate) fn tokio(&self) -> Result<tokio::runtime::Handle, RuntimeError> {
@@ -129,7 +124,7 @@ impl Parts {
     /// A thread was closed.
     pub(crate) fn forget(&self, thread: &Arc<Shared>) {
         let Some(threads) = self.threads.upgrade() else { return };
-        let mut threads = threads.lock();
+        let mut threads = threads.0.lock();
         if threads.get(&thread.id).is_some_and(|known| Arc::ptr_eq(known, thread)) {
             threads.remove(&thread.id);
         }
@@ -222,7 +217,7 @@ pub struct Runtime {
 impl fmt::Debug for Runtime {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Runtime")
-            .field("threads", &self.threads.lock().len())
+            .field("threads", &self.threads.0.lock().len())
             .field("limits", &self.parts.limits)
             .finish_non_exhaustive()
     }
@@ -263,7 +258,7 @@ impl Runtime {
     /// The thread of that name; a new one when there is none. Nothing is loaded before it is needed.
     pub fn thread(&self, id: impl Into<ThreadId>) -> Thread {
         let id = id.into();
-        let mut threads = self.threads.lock();
+        let mut threads = self.threads.0.lock();
         let shared = threads.entry(id).or_insert_with_key(|id| {
             Arc::new(Shared::new(id.clone(), Arc::clone(&self.parts), Arc::clone(&self.settled)))
         });
@@ -272,12 +267,12 @@ impl Runtime {
 
     /// The thread of that name, when there is one.
     pub fn existing(&self, id: &ThreadId) -> Option<Thread> {
-        self.threads.lock().get(id).cloned().map(Thread)
+        self.threads.0.lock().get(id).cloned().map(Thread)
     }
 
     /// The names of all threads, in no order.
     pub fn ids(&self) -> Vec<ThreadId> {
-        self.threads.lock().keys().cloned().collect()
+        self.threads.0.lock().keys().cloned().collect()
     }
 
     /// Configuration that threads begin with.
@@ -325,7 +320,7 @@ impl Runtime {
 
     /// Ends all threads; see [`Thread::close`].
     pub async fn shutdown(&self) {
-        let threads: Vec<Arc<Shared>> = self.threads.lock().values().cloned().collect();
+        let threads: Vec<Arc<Shared>> = self.threads.0.lock().values().cloned().collect();
         for thread in &threads {
             Thread(Arc::clone(thread)).abort("shutdown");
         }

@@ -2,13 +2,14 @@
 
 use std::collections::HashMap;
 use std::net::IpAddr;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
 
 use axum::http::StatusCode;
 use harness::core::port::EntryHead;
 use harness::core::{Json, ThreadId};
 use harness::runtime::{DynThreadService, ThreadAttributes, ThreadService};
+use parking_lot::Mutex;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use crate::attributes;
@@ -45,7 +46,7 @@ pub(crate) struct StreamPlace {
 impl Drop for StreamPlace {
     fn drop(&mut self) {
         let Some(client) = self.client else { return };
-        let mut clients = self.clients.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut clients = self.clients.lock();
         if let Some(open) = clients.get_mut(&client) {
             *open = open.saturating_sub(1);
             if *open == 0 {
@@ -88,7 +89,7 @@ impl App {
             .try_acquire_owned()
             .map_err(|_| Fault::full("streams are open", bounds.streams))?;
         if let Some(client) = client {
-            let mut clients = self.clients.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut clients = self.clients.lock();
             let open = clients.entry(client).or_default();
             if *open >= bounds.streams_per_client {
                 let message = format!("{} streams of this client are open", bounds.streams_per_client);

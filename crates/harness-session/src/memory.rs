@@ -1,10 +1,11 @@
 //! A session in memory.
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
 use harness_core::message::Message;
 use harness_core::port::{Durability, Entry, EntryHead, Loaded, Session, SessionError};
 use harness_core::{EntryId, SessionId};
+use parking_lot::Mutex;
 
 use crate::chain::{Chain, End};
 use crate::fold::{CallNote, Fold, Folded, Item, Record};
@@ -45,7 +46,7 @@ impl MemorySession {
 
     /// The entry after which the next one goes.
     pub fn leaf(&self) -> Option<EntryId> {
-        let kept = self.kept();
+        let kept = self.kept.lock();
         kept.chain.id(kept.chain.at(kept.end)?)
     }
 
@@ -55,7 +56,7 @@ impl MemorySession {
     /// # Errors
     /// The entry is unknown.
     pub fn branch(&self, at: Option<&EntryId>) -> Result<(), SessionError> {
-        let kept = &mut *self.kept();
+        let kept = &mut *self.kept.lock();
         let place = match at {
             Some(id) => Some(kept.chain.find(id.as_str()).ok_or_else(|| unknown(id))?),
             None => None,
@@ -63,10 +64,6 @@ impl MemorySession {
         kept.end = End::At(place);
         kept.spine = kept.fold().spine;
         Ok(())
-    }
-
-    fn kept(&self) -> MutexGuard<'_, Kept> {
-        self.kept.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Appends entries in order, as [`Session::append`] does.
@@ -80,7 +77,7 @@ impl MemorySession {
                 "this store does not know this kind of entry (use a newer version of harness-session)",
             ));
         }
-        let kept = &mut *self.kept();
+        let kept = &mut *self.kept.lock();
         if kept.records.is_empty() && !entries.is_empty() {
             kept.descriptor.clone_from(&head.descriptor);
         }
@@ -198,12 +195,12 @@ impl Session for MemorySession {
     }
 
     async fn replace(&self, _head: &EntryHead, messages: &[Arc<Message>]) -> Result<bool, SessionError> {
-        self.kept().replace(messages);
+        self.kept.lock().replace(messages);
         Ok(true)
     }
 
     async fn load(&self) -> Result<Loaded, SessionError> {
-        let kept = self.kept();
+        let kept = self.kept.lock();
         let mut loaded = kept.fold().loaded;
         loaded.descriptor.clone_from(&kept.descriptor);
         Ok(loaded)

@@ -1,9 +1,9 @@
 //! Parents of sub-agent spans.
 
 use std::collections::HashMap;
-use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use harness_core::{CallId, Origin, ParentCall, RunId, TurnId};
+use parking_lot::Mutex;
 use tracing::Span;
 
 /// Open spans of calls and runs, looked up by the work that they started. Each inserted span must
@@ -37,11 +37,11 @@ impl Key {
 
 impl Parents {
     pub(crate) fn put(&self, key: Key, span: Span) {
-        self.lock().insert(key, span);
+        self.0.lock().insert(key, span);
     }
 
     pub(crate) fn take_out(&self, key: &Key) {
-        self.lock().remove(key);
+        self.0.lock().remove(key);
     }
 
     /// Parent of the call's work: the call, or the work that made it, if the call has ended and its
@@ -49,7 +49,7 @@ impl Parents {
     pub(crate) fn of(&self, parent: &ParentCall) -> Option<Span> {
         let (run, turn) = (parent.run.clone(), parent.turn.clone());
         let mut key = Key { run, turn, call: Some(parent.call.clone()) };
-        let spans = self.lock();
+        let spans = self.0.lock();
         if let Some(span) = spans.get(&key) {
             return Some(span.clone());
         }
@@ -59,9 +59,5 @@ impl Parents {
         }
         key.turn = None;
         spans.get(&key).cloned()
-    }
-
-    fn lock(&self) -> MutexGuard<'_, HashMap<Key, Span>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -1,10 +1,10 @@
 //! State of tools: one per run or thread, bounded; the least recently used is dropped.
 
 use std::num::NonZeroUsize;
-use std::sync::{Mutex, PoisonError};
 
 use harness_core::Origin;
 use lru::LruCache;
+use parking_lot::Mutex;
 
 /// Lifetime of a tool's state.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -36,20 +36,20 @@ impl<T: Default> Kept<T> {
     /// Runs `work` with the state of an origin, which is created if needed.
     pub(crate) fn with<R>(&self, origin: &Origin, work: impl FnOnce(&mut T) -> R) -> R {
         let key = self.key(origin);
-        let mut states = self.states.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut states = self.states.lock();
         work(states.get_or_insert_mut(key, T::default))
     }
 
     /// Removes the state of an origin.
     pub(crate) fn forget(&self, origin: &Origin) {
         let key = self.key(origin);
-        self.states.lock().unwrap_or_else(PoisonError::into_inner).pop(&key);
+        self.states.lock().pop(&key);
     }
 
     /// Number of states.
     #[cfg(test)]
     fn len(&self) -> usize {
-        self.states.lock().unwrap_or_else(PoisonError::into_inner).len()
+        self.states.lock().len()
     }
 
     fn key(&self, origin: &Origin) -> Vec<String> {

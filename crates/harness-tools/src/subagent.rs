@@ -1,12 +1,13 @@
 //! Sub-agents: work that an agent delegates to another agent.
 
 use std::borrow::Cow;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use harness_core::limits::{Amount, Limits};
 use harness_core::message::{Cost, ToolCall, Usage};
 use harness_core::tool::{ArgumentFault, DynTool, Tool, ToolCx, ToolDef, ToolOutcome};
 use harness_core::{Json, Origin};
+use parking_lot::Mutex;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
@@ -254,11 +255,11 @@ impl RunnerSlot {
 
     /// Sets the runner, replacing an earlier one.
     pub fn fill(&self, runner: Arc<dyn DynSubagentRunner>) {
-        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Some(runner);
+        *self.0.lock() = Some(runner);
     }
 
     fn get(&self) -> Option<Arc<dyn DynSubagentRunner>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        self.0.lock().clone()
     }
 }
 

@@ -2,8 +2,8 @@
 
 use std::collections::VecDeque;
 use std::fmt;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
 
 use harness_adapters::execution::{
     Attempt, ExecutionAdapter, ExecutionApproval, ExecutionCapabilities, ExecutionContinuation, ExecutionCx,
@@ -17,6 +17,7 @@ use harness_core::outcome::{Continuation, TotalUsage};
 use harness_core::port::{Clock, DeltaPart};
 use harness_core::{Evidence, Json, Outcome, StopReason};
 use harness_runtime::{Prompt, Report, ResumeFrom, RuntimeError};
+use parking_lot::Mutex;
 use serde::{Deserialize, Serialize};
 
 use crate::builder::Builder;
@@ -142,7 +143,7 @@ impl HarnessExecution {
     }
 
     fn taken(&self, id: &str) -> Result<Conversation, ExecutionError> {
-        let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut kept = self.kept.lock();
         let at = kept.iter().position(|conversation| conversation.id == id);
         at.and_then(|at| kept.remove(at)).ok_or_else(|| {
             let told = format!(
@@ -154,7 +155,7 @@ impl HarnessExecution {
     }
 
     fn keep(&self, conversation: Conversation) {
-        let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut kept = self.kept.lock();
         if kept.len() >= KEPT {
             kept.pop_front();
         }

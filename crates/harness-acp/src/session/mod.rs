@@ -5,7 +5,7 @@ mod pump;
 mod update_mapper;
 
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
 use agent_client_protocol::v1::ConnectionTo;
 use agent_client_protocol::v1::schema::{
@@ -16,6 +16,7 @@ use harness::core::message::UserMessage;
 use harness::core::{Cancel, Outcome};
 use harness::runtime::{Report, Thread};
 use harness::tools::{Modes, StandingApprovals};
+use parking_lot::Mutex;
 use tokio::sync::{Semaphore, mpsc, oneshot};
 
 use self::permission::EditorAsker;
@@ -69,13 +70,9 @@ impl Session {
         session
     }
 
-    fn prompting(&self) -> MutexGuard<'_, Option<Cancel>> {
-        self.prompting.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// Takes the session for one prompt.
     pub(crate) fn claim(&self) -> Result<Cancel, Error> {
-        let mut prompting = self.prompting();
+        let mut prompting = self.prompting.lock();
         if prompting.is_some() {
             let why = format!("session `{}` is answering a prompt already", self.id);
             return Err(Error::new(Error::invalid_request().code, why));
@@ -87,7 +84,7 @@ impl Session {
 
     /// Stops the prompt that is being answered, if there is one.
     pub(crate) fn cancel(&self) {
-        if let Some(cancel) = &*self.prompting() {
+        if let Some(cancel) = &*self.prompting.lock() {
             cancel.cancel();
         }
     }
@@ -102,7 +99,7 @@ impl Session {
         let (ended, cancelled) = self.run(message, &cancel, &request).await;
         let question = ended.as_ref().ok().and_then(question);
         self.flush(question).await;
-        *self.prompting() = None;
+        *self.prompting.lock() = None;
         if cancelled || cancel.is_cancelled() {
             return Ok(StopReason::Cancelled);
         }

@@ -1,6 +1,6 @@
 //! Asking the person in front of the editor about one call.
 
-use std::sync::{Mutex, PoisonError, Weak};
+use std::sync::Weak;
 
 use agent_client_protocol::v1::schema::{
     Meta, PermissionOption, PermissionOptionKind, RequestPermissionOutcome, RequestPermissionRequest,
@@ -9,6 +9,7 @@ use agent_client_protocol::v1::schema::{
 use harness::core::Json;
 use harness::core::port::{ApprovalAsk, Decision, ProposedCall};
 use harness::tools::{ApprovalAnswer, ApprovalRule, Asker, Remember};
+use parking_lot::Mutex;
 use tokio::sync::{mpsc, oneshot};
 
 use super::pump::Job;
@@ -32,12 +33,12 @@ impl EditorAsker {
     }
 
     fn refuses(&self, ask: &ApprovalAsk) -> bool {
-        let refused = self.refused.lock().unwrap_or_else(PoisonError::into_inner);
+        let refused = self.refused.lock();
         refused.iter().any(|rule| rule.covers(&ask.proposed.call))
     }
 
     fn refuse(&self, ask: &ApprovalAsk) {
-        let mut refused = self.refused.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut refused = self.refused.lock();
         if refused.len() < MOST_REFUSED {
             refused.push(ApprovalRule::of_tool(ask.proposed.call.name.clone()));
         }

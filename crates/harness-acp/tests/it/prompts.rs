@@ -21,7 +21,7 @@ async fn sent(blocks: Vec<ContentBlock>) -> Result<String, String> {
         sent = match editor.prompt_blocks(&session, blocks).await {
             Ok(stopped) => {
                 assert_eq!(stopped, StopReason::EndTurn);
-                let requests = model.asked.lock().unwrap();
+                let requests = model.asked.lock();
                 let message = requests[0].view.last().unwrap().clone();
                 Ok(serde_json::to_value(&*message).unwrap()["content"].to_string())
             }

@@ -1,6 +1,6 @@
 //! Tools of MCP servers that an editor wishes for.
 
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
 use agent_client_protocol::v1::schema::{
     EnvVariable, McpServer, McpServerSse, McpServerStdio, NewSessionRequest,
@@ -11,6 +11,7 @@ use harness::core::{Fault, Time, ToolName};
 use harness::host::process::Environment;
 use harness::runtime::Thread;
 use harness_acp::{Host, HostFault, Opened, SessionSetup, Threads, mcp};
+use parking_lot::Mutex;
 
 use crate::support::{Reply, Scripted, Step, call, config, threads, with_editor};
 
@@ -49,13 +50,13 @@ impl Host for Connecting {
         let clock = Arc::new(VirtualClock::still(Time(0))) as _;
         let path = Environment::from_iter([("PATH", "/usr/bin:/bin")]);
         let servers = mcp::connect(&opened.thread, &setup, &path, &clock).await;
-        self.servers.lock().unwrap().extend(servers);
+        self.servers.lock().extend(servers);
         Ok(opened)
     }
 
     async fn close(&self, thread: Thread) {
         thread.close().await;
-        let servers = std::mem::take(&mut *self.servers.lock().unwrap());
+        let servers = std::mem::take(&mut *self.servers.lock());
         for server in servers {
             server.close().await;
         }
@@ -91,12 +92,8 @@ async fn tools_of_a_wished_server_are_there_for_agents_and_need_approval() {
         assert!(lines[1].starts_with("asked c1 `editor-harbor__tide`"), "{lines:?}");
         assert!(lines.iter().any(|line| line == "c1 completed `rising`"), "{lines:?}");
         assert!(lines.iter().any(|line| line == "c2 completed `text of a`"), "{lines:?}");
-        let offered = model.asked.lock().unwrap()[0]
-            .prepared
-            .tools
-            .iter()
-            .map(|def| def.name.to_string())
-            .collect::<Vec<_>>();
+        let offered =
+            model.asked.lock()[0].prepared.tools.iter().map(|def| def.name.to_string()).collect::<Vec<_>>();
         assert_eq!(offered, ["read_note", "editor-harbor__tide"]);
     })
     .await;

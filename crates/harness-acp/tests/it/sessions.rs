@@ -97,7 +97,7 @@ async fn a_loaded_session_tells_its_history_before_it_is_there() {
         assert_eq!(editor.lines(&session), history);
         assert_eq!(editor.prompt(&session, "more").await.unwrap(), StopReason::EndTurn);
         assert_eq!(editor.lines(&session)[4..], ["m4 says mo", "m4 says re"]);
-        let asked = second.asked.lock().unwrap()[0].view.len();
+        let asked = second.asked.lock()[0].view.len();
         assert_eq!(asked, 5, "the model was sent the history, too");
 
         let nobody = LoadSessionRequest::new("nobody", "/desk");

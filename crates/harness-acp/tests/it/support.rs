@@ -2,8 +2,8 @@
 //! model that does what it is told.
 
 use std::collections::{HashMap, VecDeque};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex};
 
 use agent_client_protocol::schema::ProtocolVersion;
 use agent_client_protocol::v1::ConnectionTo;
@@ -24,6 +24,7 @@ use harness::core::{Json, RunId, ThreadId, Time};
 use harness::runtime::{ModelChoice, Runtime, RuntimeBuilder, Sessions, ThreadConfig};
 use harness::session::MemorySession;
 use harness_acp::{AcpServer, Host, Threads};
+use parking_lot::Mutex;
 use tokio::io::{BufReader, DuplexStream, duplex, split};
 use tokio::sync::Notify;
 use tokio_util::compat::{TokioAsyncReadCompatExt as _, TokioAsyncWriteCompatExt as _};
@@ -73,9 +74,9 @@ impl Scripted {
 
 impl Model for Scripted {
     async fn step(&self, request: ModelRequest, deltas: &dyn Deltas) -> Result<AssistantMessage, ModelFault> {
-        self.asked.lock().unwrap().push(request);
+        self.asked.lock().push(request);
         let say = |text: &str| deltas.part(DeltaPart::Text(text.to_owned()));
-        let step = self.steps.lock().unwrap().pop_front();
+        let step = self.steps.lock().pop_front();
         match step {
             Some(Step::Say(text)) => {
                 let (a, b) = text.split_at(text.len().div_ceil(2));
@@ -102,7 +103,7 @@ pub(crate) struct Cupboard(Arc<Mutex<HashMap<ThreadId, Arc<MemorySession>>>>);
 
 impl Sessions for Cupboard {
     async fn open(&self, thread: &ThreadId) -> Result<Arc<dyn DynSession>, SessionError> {
-        let mut all = self.0.lock().unwrap();
+        let mut all = self.0.lock();
         let session = all.entry(thread.clone()).or_insert_with(|| Arc::new(MemorySession::new()));
         Ok(session.clone())
     }
@@ -184,7 +185,7 @@ struct Heard {
 
 impl Heard {
     fn push(&self, session: SessionId, line: String) {
-        self.lines.lock().unwrap().push((session, line));
+        self.lines.lock().push((session, line));
         self.grown.notify_waiters();
     }
 }
@@ -216,12 +217,12 @@ impl Editor {
 
     /// The permissions that were requested, as they came.
     pub(crate) fn asks(&self) -> Vec<serde_json::Value> {
-        self.heard.asks.lock().unwrap().clone()
+        self.heard.asks.lock().clone()
     }
 
     /// What the editor was told of a session, the commands aside.
     pub(crate) fn lines(&self, session: &SessionId) -> Vec<String> {
-        let lines = self.heard.lines.lock().unwrap();
+        let lines = self.heard.lines.lock();
         let its = lines.iter().filter(|(of, line)| of == session && !line.starts_with("commands"));
         its.map(|(_, line)| line.clone()).collect()
     }
@@ -232,7 +233,7 @@ impl Editor {
             let mut grown = std::pin::pin!(self.heard.grown.notified());
             grown.as_mut().enable();
             let line = {
-                let lines = self.heard.lines.lock().unwrap();
+                let lines = self.heard.lines.lock();
                 lines.iter().find(|(of, line)| of == session && line.starts_with(begin)).cloned()
             };
             if let Some((_, line)) = line {
@@ -252,7 +253,7 @@ pub(crate) async fn with_editor(
     let (near, serving) = serve(AcpServer::new(host).named("test", "1"));
     let (from, to) = split(near);
     let heard = Heard::default();
-    *heard.replies.lock().unwrap() = replies.into_iter().collect();
+    *heard.replies.lock() = replies.into_iter().collect();
     let (updates, asks) = (heard.clone(), heard.clone());
     Client
         .v1()
@@ -265,13 +266,13 @@ pub(crate) async fn with_editor(
         )
         .on_receive_request(
             async move |ask: RequestPermissionRequest, answer, cx: ConnectionTo<Agent>| {
-                asks.asks.lock().unwrap().push(serde_json::to_value(&ask).unwrap());
+                asks.asks.lock().push(serde_json::to_value(&ask).unwrap());
                 let call = &ask.tool_call;
                 let options: Vec<&str> = ask.options.iter().map(|option| &*option.option_id.0).collect();
                 let title = call.fields.title.as_deref().unwrap_or_default();
                 let what = format!("asked {} `{title}` {}", call.tool_call_id, options.join(" "));
                 asks.push(ask.session_id.clone(), what);
-                let reply = asks.replies.lock().unwrap().pop_front().expect("a reply");
+                let reply = asks.replies.lock().pop_front().expect("a reply");
                 match reply {
                     Reply::Choose(option) => answer.respond(RequestPermissionResponse::new(
                         RequestPermissionOutcome::Selected(SelectedPermissionOutcome::new(option)),

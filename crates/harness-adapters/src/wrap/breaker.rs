@@ -1,11 +1,12 @@
 //! Spares a provider that is down.
 
 use std::fmt;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use harness_core::message::AssistantMessage;
 use harness_core::port::{Deltas, Model, ModelFault, ModelFaultCode, ModelRequest, PreparedAgent};
+use parking_lot::Mutex;
 use tokio::time::Instant;
 
 /// When a circuit opens, and for how long.
@@ -66,7 +67,7 @@ impl<M> Breaker<M> {
 
     /// Lets a request through, or says how long the circuit stays open.
     fn enter(&self, now: Instant) -> Result<Trial<'_>, ModelFault> {
-        let mut circuit = lock(&self.circuit);
+        let mut circuit = self.circuit.lock();
         let Some(until) = circuit.open_until else {
             return Ok(Trial { circuit: &self.circuit, tries: false });
         };
@@ -85,7 +86,7 @@ impl<M> Breaker<M> {
     }
 
     fn learn(&self, fault: Option<&ModelFault>) {
-        let mut circuit = lock(&self.circuit);
+        let mut circuit = self.circuit.lock();
         match fault {
             None => *circuit = Circuit { trying: circuit.trying, ..Circuit::default() },
             Some(fault) if fault.code == ModelFaultCode::Cancelled => {}
@@ -99,10 +100,6 @@ impl<M> Breaker<M> {
     }
 }
 
-fn lock(circuit: &Mutex<Circuit>) -> MutexGuard<'_, Circuit> {
-    circuit.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
 /// A request that was let through. Dropped, it makes room for the next one that tries.
 struct Trial<'a> {
     circuit: &'a Mutex<Circuit>,
@@ -112,7 +109,7 @@ struct Trial<'a> {
 impl Drop for Trial<'_> {
     fn drop(&mut self) {
         if self.tries {
-            lock(self.circuit).trying = false;
+            self.circuit.lock().trying = false;
         }
     }
 }

@@ -1,13 +1,14 @@
 //! Answers the same request once.
 
 use std::fmt;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use harness_core::canonical::sha256_hex;
 use harness_core::message::{AssistantMessage, FinishReason, Usage};
 use harness_core::port::{DeltaPart, Deltas, Model, ModelFault, ModelRequest, PreparedAgent};
 use harness_record::traffic::request_form;
 use lru::LruCache;
+use parking_lot::Mutex;
 
 /// How much a cache keeps.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -65,7 +66,7 @@ impl<M> ResponseCache<M> {
     }
 
     fn with_kept<T>(&self, f: impl FnOnce(&mut Kept) -> T) -> T {
-        f(&mut self.kept.lock().unwrap_or_else(PoisonError::into_inner))
+        f(&mut self.kept.lock())
     }
 }
 

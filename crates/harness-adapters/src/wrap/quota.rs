@@ -1,8 +1,7 @@
 //! Quotas of requests and tokens, in one process or shared by several.
 
-use std::sync::{Mutex, PoisonError};
-
 use harness_core::{Fault, Millis, Time};
+use parking_lot::Mutex;
 use serde::{Deserialize, Serialize};
 use tokio::time::Instant;
 
@@ -177,7 +176,7 @@ impl LocalPool {
     /// Time since the first look.
     fn now(&self) -> Time {
         let now = Instant::now();
-        let start = *self.start.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(now);
+        let start = *self.start.lock().get_or_insert(now);
         let past = now.saturating_duration_since(start).as_millis();
         Time(i64::try_from(past).unwrap_or(i64::MAX))
     }
@@ -188,6 +187,6 @@ impl QuotaPool for LocalPool {
         // One at a time: tokens of earlier requests may be paid in between.
         let ask = QuotaAsk { requests: ask.requests.min(1), ..ask };
         let now = self.now();
-        Ok(self.level.lock().unwrap_or_else(PoisonError::into_inner).take(now, &quota, ask))
+        Ok(self.level.lock().take(now, &quota, ask))
     }
 }

@@ -1,6 +1,6 @@
 //! An execution adapter as a model.
 
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
 use harness_adapters::execution::{
     BackendModel, BackendNote, BackendTool, ExecutionAdapter, ExecutionCapabilities, ExecutionContinuation,
@@ -12,6 +12,7 @@ use harness_core::message::{
 };
 use harness_core::port::{DeltaPart, Ids, Model, ModelFault, ModelFaultCode, ModelRequest};
 use harness_core::{CallId, Json, RunId, ToolName};
+use parking_lot::Mutex;
 
 use crate::support::{Pieces, request};
 
@@ -41,7 +42,7 @@ impl ExecutionAdapter for Backend {
     }
 
     async fn execute(&self, request: ExecutionRequest, cx: ExecutionCx<'_>) -> ExecutionResult {
-        self.asked.lock().unwrap().push(request);
+        self.asked.lock().push(request);
         for part in &self.parts {
             cx.sink.part(part.clone());
         }
@@ -70,7 +71,7 @@ impl Backend {
     /// What the backend is asked when a model is.
     async fn asks(self, messages: impl IntoIterator<Item = Message>) -> ExecutionRequest {
         self.step(request(messages)).await.0.unwrap();
-        let mut asked = self.asked.lock().unwrap();
+        let mut asked = self.asked.lock();
         asked.pop().unwrap()
     }
 }
@@ -258,7 +259,7 @@ async fn a_long_history_is_cut_at_its_beginning() {
         pieces,
         [DeltaPart::Note("the backend `far` does not receive the oldest messages (1)".to_owned())]
     );
-    assert_eq!(backend.asked.lock().unwrap()[0].context.as_ref().unwrap().blocks.len(), 2);
+    assert_eq!(backend.asked.lock()[0].context.as_ref().unwrap().blocks.len(), 2);
 }
 
 #[tokio::test]

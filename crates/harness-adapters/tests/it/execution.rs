@@ -1,6 +1,6 @@
 //! A model as an execution adapter.
 
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
 use harness_adapters::execution::{
     ExecutionAdapter, ExecutionCx, ExecutionMessage, ExecutionPart, ExecutionRequest, ExecutionResult,
@@ -9,6 +9,7 @@ use harness_adapters::execution::{
 use harness_core::Cancel;
 use harness_core::message::{AssistantMessage, Block, ToolCall};
 use harness_core::{Json, Time};
+use parking_lot::Mutex;
 
 use crate::support::{KEY, Reply, Scripted, Server, Step, Stopped, model};
 
@@ -17,7 +18,7 @@ struct Parts(Mutex<Vec<ExecutionPart>>);
 
 impl ExecutionSink for Parts {
     fn part(&self, part: ExecutionPart) {
-        self.0.lock().unwrap().push(part);
+        self.0.lock().push(part);
     }
 }
 
@@ -65,7 +66,7 @@ async fn an_answer_says_what_it_used_and_that_it_was_cut() {
     let metadata = result.metadata.unwrap();
     let known = r#"{"responseId":"gen-1","truncated":true,"usage":{"input":3,"output":1,"#;
     assert!(metadata.text().starts_with(known), "{metadata}");
-    let parts = parts.0.into_inner().unwrap();
+    let parts = parts.0.into_inner();
     assert!(matches!(&parts[..], [ExecutionPart::Text(text), ExecutionPart::Usage(_)] if text == " two "));
 }
 

@@ -1,8 +1,8 @@
 //! Fallback, rate limit, circuit breaker and response cache, on tokio's paused time.
 
 use std::ops::Range;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use futures_util::future::join_all;
@@ -13,6 +13,7 @@ use harness_adapters::{
 use harness_core::message::{AssistantMessage, Message, Usage};
 use harness_core::port::{Clock as _, DeltaPart, Model, ModelFault, ModelFaultCode as Code, ModelRequest};
 use harness_core::{Cancel, Fault, FaultSource};
+use parking_lot::Mutex;
 use tokio::time::Instant;
 
 use crate::support::{Flowing, Pieces, Scripted, Step, hello, request, step};
@@ -190,7 +191,7 @@ impl QuotaPool for Pool {
         }
         let now = self.clock.now();
         let ask = QuotaAsk { requests: ask.requests.min(quota.requests_per_second()), ..ask };
-        Ok(self.level.lock().unwrap().take(now, &quota, ask))
+        Ok(self.level.lock().take(now, &quota, ask))
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
 use harness::core::ThreadId;
 use harness::core::port::{Clock, Ids as _};
@@ -11,6 +11,7 @@ use harness::system::SystemIds;
 use harness::tools::mcp::McpServer;
 use harness::{Builder, SessionStore};
 use harness_acp::{EditorApprover, Host, HostFault, Opened, SessionSetup, mcp};
+use parking_lot::Mutex;
 
 use crate::args::{AcpArgs, ThreadArgs};
 use crate::error::CliError;
@@ -43,10 +44,6 @@ impl CommandLine {
     pub(super) async fn try_out(&self) -> Result<(), CliError> {
         self.threads(&ThreadId::from("try-out"), EditorApprover::new()).await?.close().await;
         Ok(())
-    }
-
-    fn open(&self) -> MutexGuard<'_, HashMap<ThreadId, Open>> {
-        self.open.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn store(&self) -> Option<SessionStore> {
@@ -82,7 +79,7 @@ impl CommandLine {
         let servers = mcp::connect(&thread, setup, &env::surroundings(), &self.clock).await;
         let mut opened = Opened::new(thread);
         (opened.approver, opened.modes) = (Some(approver), threads.modes());
-        self.open().insert(id.clone(), Open { threads, servers });
+        self.open.lock().insert(id.clone(), Open { threads, servers });
         Ok(opened)
     }
 }
@@ -114,7 +111,7 @@ impl Host for CommandLine {
     }
 
     async fn close(&self, thread: Thread) {
-        let open = self.open().remove(thread.id());
+        let open = self.open.lock().remove(thread.id());
         thread.close().await;
         if let Some(Open { threads, servers }) = open {
             for server in servers {

@@ -1,12 +1,13 @@
 //! Decisions on calls of a chat.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use harness::core::message::ApprovalRequest;
 use harness::core::port::{ApprovalAsk, Approver, Decision, Prepared};
 use harness::core::{ApprovalId, Fault};
 use harness::runtime::Approvals;
 use harness::tools::{FileEdits, FilePreview, Modes, StandingApprovals};
+use parking_lot::Mutex;
 
 use super::assistant::Assistant;
 use crate::run::approve::CommandLineApprover;
@@ -49,12 +50,12 @@ type Current = (ApprovalId, Arc<FilePreview>);
 impl Previews {
     /// The change that a call would make, if it is a file call that is prompted for.
     pub(super) fn of(&self, approval: &ApprovalId) -> Option<Arc<FilePreview>> {
-        let current = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let current = self.0.lock();
         current.as_ref().filter(|(id, _)| id == approval).map(|(_, preview)| Arc::clone(preview))
     }
 
     fn set(&self, approval: ApprovalId, preview: FilePreview) {
-        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Some((approval, Arc::new(preview)));
+        *self.0.lock() = Some((approval, Arc::new(preview)));
     }
 }
 

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::SystemTime;
 
 use harness::core::message::{Message, UserMessage};
@@ -11,6 +11,7 @@ use harness::core::port::{DynSession, EntryHead, Session as _, SessionError};
 use harness::core::{EntryId, Json, ThreadId, Time};
 use harness::runtime::Sessions;
 use harness::session::{Body, FileSession, ForkOptions, Leaf, Location, Note, Tree};
+use parking_lot::Mutex;
 
 use super::attach;
 use crate::error::CliError;
@@ -30,10 +31,6 @@ pub(super) struct Undone {
 }
 
 impl Store {
-    fn lock(&self) -> MutexGuard<'_, HashMap<ThreadId, FileSession>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// Opens or creates a file and locks it. The thread is named after the session.
     pub(super) fn open(&self, path: &Path, meta: Json, now: Time) -> Result<ThreadId, CliError> {
         let stem = stem(path);
@@ -41,13 +38,13 @@ impl Store {
         let session = FileSession::open(path, options)?;
         let thread = session.id().map_or(stem, |id| id.as_str().to_owned());
         let thread = ThreadId::from(thread);
-        self.lock().insert(thread.clone(), session);
+        self.0.lock().insert(thread.clone(), session);
         Ok(thread)
     }
 
     /// Session of a thread.
     pub(super) fn session(&self, thread: &ThreadId) -> Option<FileSession> {
-        self.lock().get(thread).cloned()
+        self.0.lock().get(thread).cloned()
     }
 
     /// Session file of a thread.

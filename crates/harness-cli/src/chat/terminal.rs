@@ -1,7 +1,7 @@
 //! The terminal: raw mode that is always restored, keys and size.
 
 use std::io::{self, Write as _};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use crossterm::event::{
@@ -10,6 +10,7 @@ use crossterm::event::{
 };
 use crossterm::terminal::{disable_raw_mode, enable_raw_mode};
 use crossterm::{cursor, execute};
+use parking_lot::{Condvar, Mutex};
 use tokio::sync::mpsc;
 
 use super::composer::{Code, Key};
@@ -101,31 +102,27 @@ impl Keys {
 
     /// Stops reading. Returns when the thread has paused, or when it does not get that far.
     pub(super) fn pause(&self) {
-        let mut state = self.gate.lock();
+        let mut state = self.gate.state.lock();
         *state = Reading::Pausing;
         let waits = |state: &mut Reading| *state == Reading::Pausing;
-        drop(self.gate.changed.wait_timeout_while(state, GLANCE * 10, waits));
+        self.gate.changed.wait_while_for(&mut state, waits, GLANCE * 10);
     }
 
     /// Reads again.
     pub(super) fn resume(&self) {
-        *self.gate.lock() = Reading::On;
+        *self.gate.state.lock() = Reading::On;
         self.gate.changed.notify_all();
     }
 }
 
 impl Gate {
-    fn lock(&self) -> MutexGuard<'_, Reading> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// Waits while reading is paused.
     fn pass(&self) {
-        let mut state = self.lock();
+        let mut state = self.state.lock();
         while *state != Reading::On {
             *state = Reading::Paused;
             self.changed.notify_all();
-            state = self.changed.wait(state).unwrap_or_else(PoisonError::into_inner);
+            self.changed.wait(&mut state);
         }
     }
 }

@@ -3,10 +3,9 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use std::sync::{Mutex, PoisonError};
-
 use harness::core::port::ThinkingLevel;
 use harness::runtime::ThreadConfig;
+use parking_lot::Mutex;
 
 use super::command;
 use super::composer::{Complete, Item, Word};
@@ -47,7 +46,7 @@ impl Words {
         if typed.starts_with(['/', '~', '.']) {
             return self.paths(word);
         }
-        let mut files = self.files.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut files = self.files.lock();
         if typed.is_empty() || files.is_empty() {
             *files = files::list(Path::new("."));
         }

@@ -1,7 +1,7 @@
 //! Approval of tool calls.
 
 use std::io::{self, BufRead as _, IsTerminal as _, Write as _, stdin};
-use std::sync::{Arc, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use harness::core::port::{ApprovalAsk, Approver, Decision, ProposedCall};
@@ -22,8 +22,8 @@ pub(crate) struct CommandLineApprover {
     approve: Approve,
     rendering: RenderControl,
     keyboard: Arc<Mutex<Keyboard>>,
-    decisions: Arc<std::sync::Mutex<Decisions>>,
-    pending: Arc<std::sync::Mutex<Vec<ProposedCall>>>,
+    decisions: Arc<parking_lot::Mutex<Decisions>>,
+    pending: Arc<parking_lot::Mutex<Vec<ProposedCall>>>,
 }
 
 /// Maximum number of tracked pending calls.
@@ -49,17 +49,17 @@ impl CommandLineApprover {
     /// Adds decisions of the command line.
     #[must_use]
     pub(super) fn with_decisions(self, decisions: Decisions) -> Self {
-        Self { decisions: Arc::new(std::sync::Mutex::new(decisions)), ..self }
+        Self { decisions: Arc::new(parking_lot::Mutex::new(decisions)), ..self }
     }
 
     /// Calls that stayed pending.
     pub(super) fn pending(&self) -> Vec<ProposedCall> {
-        self.pending.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        self.pending.lock().clone()
     }
 
     /// Decides on a call.
     async fn decided(&self, ask: &ApprovalAsk) -> Decision {
-        let named = self.decisions.lock().unwrap_or_else(PoisonError::into_inner).take(&ask.proposed);
+        let named = self.decisions.lock().take(&ask.proposed);
         if let Some(decision) = named {
             return decision;
         }
@@ -92,7 +92,7 @@ impl Approver for CommandLineApprover {
     async fn decide(&self, ask: ApprovalAsk) -> Decision {
         let decision = self.decided(&ask).await;
         if decision == Decision::Later {
-            let mut pending = self.pending.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut pending = self.pending.lock();
             if pending.len() < MOST_PENDING {
                 pending.push(ask.proposed);
             }

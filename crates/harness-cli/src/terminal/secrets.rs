@@ -1,10 +1,10 @@
 //! Redaction of API keys.
 
 use std::borrow::Cow;
-use std::sync::{PoisonError, RwLock};
 
 use harness::core::display::mask_secrets;
 use harness::core::redact::KnownSecrets;
+use parking_lot::RwLock;
 
 /// Known API keys.
 static KEYS: RwLock<KnownSecrets> = RwLock::new(KnownSecrets::new(SHORTEST, "***"));
@@ -14,7 +14,7 @@ const SHORTEST: usize = 6;
 
 /// Redacts a key from now on.
 pub(crate) fn conceal(key: &str) {
-    KEYS.write().unwrap_or_else(PoisonError::into_inner).add(key.trim());
+    KEYS.write().add(key.trim());
 }
 
 /// The text without known or likely API keys.
@@ -27,5 +27,5 @@ pub(super) fn without_secrets(text: &str) -> Cow<'_, str> {
 
 /// The text without known API keys.
 pub(super) fn without_known(text: &str) -> Cow<'_, str> {
-    KEYS.read().unwrap_or_else(PoisonError::into_inner).text(text)
+    KEYS.read().text(text)
 }

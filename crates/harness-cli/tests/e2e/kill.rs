@@ -10,11 +10,11 @@ use std::fs;
 use std::io::BufRead as _;
 use std::path::Path;
 use std::process::Command;
-use std::sync::Mutex;
 use std::time::Duration;
 
 use harness::core::message::ModelOutput;
 use harness::session::{FileSession, OpenOptions, Stored};
+use parking_lot::Mutex;
 use rustix::process::Signal;
 use serde_json::{Value, json};
 
@@ -162,7 +162,7 @@ fn a_run_that_is_ended_at_any_moment_loses_nothing_and_leaves_nothing() {
 /// Does what waits until nothing does; how many killed runs went on.
 fn work(server: &Server, waiting: &Mutex<impl Iterator<Item = Moment>>) -> usize {
     // The lock is not held while a run lasts.
-    let moments = std::iter::from_fn(|| waiting.lock().unwrap().next());
+    let moments = std::iter::from_fn(|| waiting.lock().next());
     moments.filter(|moment| die_and_go_on(server, *moment) && moment.blow == Blow::Kill).count()
 }
 

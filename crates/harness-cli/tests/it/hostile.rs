@@ -6,10 +6,10 @@ use std::net::{TcpListener, TcpStream};
 use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use std::sync::Mutex;
 use std::thread;
 use std::time::Duration;
 
+use parking_lot::Mutex;
 use rustix::process::Signal;
 
 use crate::corpus::{Case, PLANTED, Then, cases};
@@ -94,7 +94,7 @@ impl Place {
 /// Tries each case of a directory, a few at once.
 fn each(directory: &str, try_out: impl Fn(&Case) + Sync) {
     let waiting = Mutex::new(cases(directory));
-    let next = || waiting.lock().unwrap().pop();
+    let next = || waiting.lock().pop();
     thread::scope(|scope| {
         for _ in 0..AT_ONCE {
             scope.spawn(|| {

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::fmt::Write as _;
 use std::path::Path;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
 use axum::Router;
 use axum::body::Bytes;
@@ -13,6 +13,7 @@ use axum::routing::post;
 use opentelemetry_proto::tonic::collector::trace::v1::ExportTraceServiceRequest;
 use opentelemetry_proto::tonic::common::v1::any_value::Value;
 use opentelemetry_proto::tonic::trace::v1::Span;
+use parking_lot::Mutex;
 use prost::Message as _;
 use tokio::runtime::Runtime;
 
@@ -36,7 +37,7 @@ struct Seen {
 
 async fn take(State(seen): State<Arc<Mutex<Seen>>>, headers: HeaderMap, body: Bytes) {
     let request = ExportTraceServiceRequest::decode(body).unwrap();
-    let mut seen = seen.lock().unwrap();
+    let mut seen = seen.lock();
     seen.keys.extend(headers.get("authorization").map(|key| key.to_str().unwrap().to_owned()));
     let scopes = request.resource_spans.into_iter().flat_map(|resource| resource.scope_spans);
     seen.spans.extend(scopes.flat_map(|scope| scope.spans));
@@ -52,7 +53,7 @@ impl Collector {
 
     /// The names of the spans as a tree, in the order in which they began.
     fn tree(&self) -> String {
-        let seen = self.seen.lock().unwrap();
+        let seen = self.seen.lock();
         let mut below: HashMap<&[u8], Vec<&Span>> = HashMap::new();
         for span in &seen.spans {
             below.entry(&span.parent_span_id).or_default().push(span);
@@ -74,7 +75,7 @@ impl Collector {
 
     /// What spans say under this name.
     fn attributes(&self, name: &str) -> Vec<String> {
-        let seen = self.seen.lock().unwrap();
+        let seen = self.seen.lock();
         let all = seen.spans.iter().flat_map(|span| &span.attributes).filter(|named| named.key == name);
         let texts = all.map(|named| match named.value.as_ref().and_then(|value| value.value.as_ref()) {
             Some(Value::StringValue(text)) => text.clone(),
@@ -111,7 +112,7 @@ fn a_collector_is_sent_the_trace_of_a_run() {
           execute_tool track_parcel
           chat demo
     ");
-    assert_eq!(collector.seen.lock().unwrap().keys, [KEY]);
+    assert_eq!(collector.seen.lock().keys, [KEY]);
     assert_eq!(collector.attributes("harness.stop_reason"), ["answer_finalized", "answer_finalized"]);
     assert_eq!(collector.attributes("gen_ai.input.messages"), [""; 0], "content only on request");
 }

@@ -3,8 +3,9 @@
 use std::fs::File;
 use std::io::{Read as _, Write as _};
 use std::process::{Child, Command};
-use std::sync::{Arc, Condvar, Mutex};
+use std::sync::Arc;
 
+use parking_lot::{Condvar, Mutex};
 use rustix::process::{Pid, Signal, kill_process};
 use rustix::termios::{Winsize, tcsetwinsize};
 
@@ -56,7 +57,7 @@ impl Person {
 
     /// Looks at what the terminal shows.
     pub(crate) fn screen<T>(&self, look: impl FnOnce(&vt100::Screen) -> T) -> T {
-        look(self.screen.0.lock().unwrap().shown.screen())
+        look(self.screen.0.lock().shown.screen())
     }
 
     /// Waits until a text is shown.
@@ -75,7 +76,8 @@ impl Person {
     fn wait(&self, what: &str, so: impl Fn(&str) -> bool) -> &Self {
         let (screen, changed) = &*self.screen;
         let not_yet = |screen: &mut Screen| !screen.closed && !so(&screen.shown.screen().contents());
-        let (screen, _) = changed.wait_timeout_while(screen.lock().unwrap(), PATIENCE, not_yet).unwrap();
+        let mut screen = screen.lock();
+        changed.wait_while_for(&mut screen, not_yet, PATIENCE);
         let shown = screen.shown.screen().contents();
         drop(screen);
         assert!(so(&shown), "waited for {what}; the screen shows:\n{}", shown.trim_end());
@@ -84,7 +86,7 @@ impl Person {
 
     /// Gives the terminal another size, and tells the program.
     pub(crate) fn resizes(&self, rows: u16, columns: u16) -> &Self {
-        self.screen.0.lock().unwrap().shown.screen_mut().set_size(rows, columns);
+        self.screen.0.lock().shown.screen_mut().set_size(rows, columns);
         tcsetwinsize(&self.terminal, size(rows, columns)).unwrap();
         self.sends(Signal::WINCH)
     }
@@ -100,7 +102,8 @@ impl Person {
     pub(crate) fn leaves(mut self) -> (Option<i32>, String) {
         let (screen, changed) = &*self.screen;
         let open = |screen: &mut Screen| !screen.closed;
-        let (screen, _) = changed.wait_timeout_while(screen.lock().unwrap(), PATIENCE, open).unwrap();
+        let mut screen = screen.lock();
+        changed.wait_while_for(&mut screen, open, PATIENCE);
         let shown = screen.shown.screen().contents();
         assert!(screen.closed, "the program did not end; the screen shows:\n{}", shown.trim_end());
         drop(screen);
@@ -125,9 +128,9 @@ fn show(mut terminal: File, (screen, changed): &(Mutex<Screen>, Condvar)) {
     let mut buffer = [0; 1024];
     // Reading fails when the program's side is closed.
     while let Ok(read @ 1..) = terminal.read(&mut buffer) {
-        screen.lock().unwrap().shown.process(&buffer[..read]);
+        screen.lock().shown.process(&buffer[..read]);
         changed.notify_all();
     }
-    screen.lock().unwrap().closed = true;
+    screen.lock().closed = true;
     changed.notify_all();
 }

@@ -1,8 +1,8 @@
 //! A scripted endpoint on a loopback port.
 
 use std::collections::VecDeque;
+use std::sync::Arc;
 use std::sync::mpsc::{Receiver, Sender, channel};
-use std::sync::{Arc, Mutex};
 
 use axum::Router;
 use axum::body::{Body, Bytes};
@@ -12,6 +12,7 @@ use axum::http::{HeaderMap, Uri};
 use axum::response::Response;
 use axum::routing::post;
 use futures_util::stream::{self, StreamExt as _};
+use parking_lot::Mutex;
 use serde_json::Value;
 use tokio::runtime::Runtime;
 use tokio::sync::Semaphore;
@@ -116,10 +117,10 @@ async fn answer(
     headers: HeaderMap,
     axum::Json(request): axum::Json<Value>,
 ) -> Response {
-    let reply = (script.reply.lock().unwrap())(&request);
-    script.requests.lock().unwrap().push(request);
-    script.keys.lock().unwrap().push(key_in(&headers));
-    script.heads.lock().unwrap().push((uri.to_string(), headers));
+    let reply = (script.reply.lock())(&request);
+    script.requests.lock().push(request);
+    script.keys.lock().push(key_in(&headers));
+    script.heads.lock().push((uri.to_string(), headers));
     reply.response()
 }
 
@@ -169,16 +170,16 @@ impl Server {
 
     /// The requests so far.
     pub(crate) fn requests(&self) -> Vec<Value> {
-        self.script.requests.lock().unwrap().clone()
+        self.script.requests.lock().clone()
     }
 
     /// Path with query, and headers, of each request so far.
     pub(crate) fn heads(&self) -> Vec<(String, HeaderMap)> {
-        self.script.heads.lock().unwrap().clone()
+        self.script.heads.lock().clone()
     }
 
     /// The keys that the requests brought.
     pub(crate) fn keys(&self) -> Vec<String> {
-        self.script.keys.lock().unwrap().clone()
+        self.script.keys.lock().clone()
     }
 }

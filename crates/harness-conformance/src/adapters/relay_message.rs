@@ -1,6 +1,6 @@
 //! Kind `relay-message`: the relay adapter and the worker bridge over a transport that only records.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use harness::adapters::execution::{ExecutionAdapter as _, ExecutionCx};
@@ -11,6 +11,7 @@ use harness::relay::{
     RelayExecutionAdapter, RelayFault, RelayMessage, RelayReceipt, RelayTransport, Since, SpawnAgent,
     SpawnWorker, WorkerBridge,
 };
+use parking_lot::Mutex;
 use serde_json::{Value, json};
 
 use super::clock::Steps;
@@ -49,7 +50,7 @@ async fn adapter(vector: RelayVector) -> Done<Value> {
     let result = adapter.execute(request, ExecutionCx::new(&(), &Cancel::never())).await;
 
     let result = serde_json::to_value(&result).map_err(|e| e.to_string())?;
-    let seen = transport.seen();
+    let seen = transport.seen.lock();
     let mut got = json!({
         "accepted": result.pointer("/metadata/relay").is_some(),
         "sent": seen.sent.iter().map(sent).collect::<Vec<_>>(),
@@ -77,7 +78,7 @@ async fn bridge(mut vector: RelayVector) -> Done<Value> {
     );
     let bridge = bridge.notes(move |note| {
         if LOGGED.contains(&note.name) {
-            lock(&told).push(format!("{}:{}", note.level.as_str(), note.name));
+            told.lock().push(format!("{}:{}", note.level.as_str(), note.name));
         }
     });
     // The transport ends its events when all of them are told, which ends the bridge with a fault.
@@ -86,9 +87,9 @@ async fn bridge(mut vector: RelayVector) -> Done<Value> {
         Err(fault) => return Err(fault.to_string()),
     }
     Ok(json!({
-        "runs": *lock(&runner.runs),
-        "sent": transport.seen().sent.iter().map(sent).collect::<Vec<_>>(),
-        "logs": *lock(&logs),
+        "runs": *runner.runs.lock(),
+        "sent": transport.seen.lock().sent.iter().map(sent).collect::<Vec<_>>(),
+        "logs": *logs.lock(),
     }))
 }
 
@@ -153,10 +154,6 @@ fn spawned(agent: &SpawnAgent, default_task: &str) -> Value {
     ])
 }
 
-fn lock<T>(shared: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
-    shared.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
 /// A transport that records its requests. An adapter receives the vector's events after its message, a
 /// bridge at once.
 struct Recording {
@@ -180,10 +177,6 @@ impl Recording {
         Self { words, events, after_send, seen: Mutex::default() }
     }
 
-    fn seen(&self) -> std::sync::MutexGuard<'_, Seen> {
-        lock(&self.seen)
-    }
-
     async fn tell(&self, to: &RelayEventSender) {
         for event in self.events.iter().filter_map(|event| RelayEvent::parse(&event.to_string())) {
             to.send(event).await;
@@ -203,14 +196,14 @@ impl RelayTransport for Recording {
             self.tell(&sender).await;
             sender.send(RelayEvent::closed("all events are sent")).await;
         }
-        self.seen().subscriptions.push(sender);
+        self.seen.lock().subscriptions.push(sender);
         Ok(events)
     }
 
     async fn send(&self, message: RelayMessage) -> Result<RelayReceipt, RelayFault> {
-        self.seen().sent.push(message);
+        self.seen.lock().sent.push(message);
         failed(self.words.send_error.as_ref())?;
-        let subscriptions = self.seen().subscriptions.clone();
+        let subscriptions = self.seen.lock().subscriptions.clone();
         for subscription in subscriptions.iter().filter(|_| self.after_send) {
             self.tell(subscription).await;
         }
@@ -223,7 +216,7 @@ impl RelayTransport for Recording {
 
     async fn spawn(&self, agent: SpawnAgent) -> Result<(), RelayFault> {
         let name = agent.name.clone();
-        self.seen().spawned.push(agent);
+        self.seen.lock().spawned.push(agent);
         match &self.words.spawn_result {
             Some(result) if !result.success => {
                 Err(RelayFault::NotSpawned { name, reason: result.error.clone() })
@@ -237,7 +230,7 @@ impl RelayTransport for Recording {
     }
 
     async fn shutdown(&self) -> Result<(), RelayFault> {
-        self.seen().shutdowns += 1;
+        self.seen.lock().shutdowns += 1;
         Ok(())
     }
 }
@@ -265,7 +258,7 @@ impl CliRunner for Scripted {
             ("model", input.model.map(|model| json!(model))),
             ("cwd", input.cwd.map(|cwd| json!(cwd))),
         ]);
-        lock(&self.runs).push(run);
+        self.runs.lock().push(run);
         let words = &self.words;
         if let Some(thrown) = &words.throws {
             std::panic::resume_unwind(Box::new(thrown_text(thrown)));

@@ -2,8 +2,9 @@
 
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::{TcpListener, TcpStream};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
+use parking_lot::Mutex;
 use serde_json::Value;
 
 use super::words::Reply;
@@ -56,7 +57,7 @@ impl Server {
     }
 
     pub(super) fn seen(&self) -> Vec<Seen> {
-        self.seen.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        self.seen.lock().clone()
     }
 }
 
@@ -65,7 +66,7 @@ fn serve(listener: &TcpListener, replies: &[Reply], log: &Mutex<Vec<Seen>>) {
     while let Ok((mut stream, _)) = listener.accept() {
         let Some(seen) = read(&stream) else { continue };
         let number = {
-            let mut log = log.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut log = log.lock();
             log.push(seen);
             log.len() - 1
         };

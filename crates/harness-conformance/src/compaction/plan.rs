@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::ops::Range;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use harness_core::message::{Block, Message};
 use harness_core::transcript::{Plan, Transcript};
@@ -14,6 +14,7 @@ use harness_memory::compact::{
     CompactionPolicy, ContextCompactor, Recency, Rehydration, Rung, Summarizer, Summary, SummaryAsk,
     SummaryFault, Target, Trigger,
 };
+use parking_lot::Mutex;
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
@@ -84,7 +85,7 @@ pub(super) fn run(mut input: Input) -> Done<Value> {
         "strategies_applied": applied.collect::<Vec<_>>(),
         "actions": actions(&named, plan),
         "view": named.view(plan, true),
-        "artifacts": *store.contents(),
+        "artifacts": *store.0.lock(),
     }))
 }
 
@@ -194,15 +195,9 @@ impl Summarizer for Fixed {
 #[derive(Default)]
 struct Shelf(Mutex<BTreeMap<String, String>>);
 
-impl Shelf {
-    fn contents(&self) -> std::sync::MutexGuard<'_, BTreeMap<String, String>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
 impl ArtifactStore for Shelf {
     async fn put(&self, content: &[u8], _: ArtifactMeta) -> Result<ArtifactId, StorageError> {
-        let mut held = self.contents();
+        let mut held = self.0.lock();
         let id = format!("artifact-{:08}", held.len() + 1);
         held.insert(id.clone(), shown(&String::from_utf8_lossy(content)));
         Ok(ArtifactId::from(id))

@@ -1,6 +1,6 @@
 //! Calls between hooks: what ran, what the model read, and the order of everything.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use harness::prelude::*;
 use harness_core::decide::{DecideCx, Gate, GateDecision, GateVerdict, gate};
@@ -10,6 +10,7 @@ use harness_core::port::ProposedCall;
 use harness_core::testing::{ModelStep, ScriptedModel, VirtualClock};
 use harness_core::tool::{FnTool, Tool, ToolOutcome};
 use harness_core::{Fault, FaultSource, GateName, Json};
+use parking_lot::Mutex;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
@@ -66,11 +67,11 @@ struct Log(Arc<Mutex<Vec<Value>>>);
 
 impl Log {
     fn add(&self, entry: Value) {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).push(entry);
+        self.0.lock().push(entry);
     }
 
     fn entries(&self) -> Vec<Value> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        self.0.lock().clone()
     }
 }
 
@@ -219,7 +220,7 @@ fn tool(name: &str, calls: &[Call], log: &Log) -> impl Tool + use<> {
     let (log, tool) = (log.clone(), name.to_owned());
     FnTool::with_schema(name, "", Json::empty_object(), move |_: Json, _| {
         log.add(json!({ "run": tool }));
-        let step = left.lock().unwrap_or_else(PoisonError::into_inner).pop_front().unwrap_or_default();
+        let step = left.lock().pop_front().unwrap_or_default();
         async move {
             match step.error {
                 Some(error) => ToolOutcome::error("raised", error),

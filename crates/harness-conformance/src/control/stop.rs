@@ -1,7 +1,7 @@
 //! Stop decisions of a real run, which is resumed from a state of the source's form and plays one turn for each step.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
 use harness::tools::work_complete;
 use harness_control::contract::TaskContract;
@@ -21,6 +21,7 @@ use harness_core::testing::VirtualClock;
 use harness_core::tool::{DynTool, FnTool, ToolOutcome, Toolbox};
 use harness_core::transcript::Transcript;
 use harness_core::{CallId, Cancel, Fault, FaultSource, Json, Origin, Time, ToolName};
+use parking_lot::Mutex;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
@@ -151,7 +152,7 @@ impl Check for Scripted {
         // The source counts no signal, and knows no calls of a turn that only say that it is not done.
         let of_source = |tool: &ToolName| *tool != SIGNAL && *tool != WORKS;
         let usage: BTreeMap<_, _> = progress.tool_calls.iter().filter(|(tool, _)| of_source(tool)).collect();
-        lock(&self.calls).push(json!({
+        self.calls.lock().push(json!({
             "hook": self.number,
             "turn_count": progress.turn,
             "tool_usage": usage,
@@ -194,7 +195,7 @@ impl Control for Watched {
 
     fn decide(&mut self, turn: &TurnEnd<'_>, checks: &[Checked]) -> RunNext {
         let next = self.control.decide(turn, checks);
-        lock(&self.decided).push(self.control.state().clone());
+        self.decided.lock().push(self.control.state().clone());
         next
     }
 
@@ -236,8 +237,8 @@ struct Turns {
 
 impl Model for Turns {
     async fn step(&self, _: ModelRequest, _: &dyn Deltas) -> Result<AssistantMessage, ModelFault> {
-        let turn = lock(&self.decided).len();
-        let mut asked = lock(&self.asked);
+        let turn = self.decided.lock().len();
+        let mut asked = self.asked.lock();
         let times = asked.entry(turn).or_default();
         *times += 1;
         let unknown = |why: &str| ModelFault::new(ModelFaultCode::Unknown, why);
@@ -336,16 +337,12 @@ pub(super) fn run(input: Input) -> Done<Value> {
 
     let error = decision::error_of(&end);
     let steps: Vec<_> =
-        lock(&decided).iter().take(most).filter_map(|state| shown(state, mode, &error)).collect();
+        decided.lock().iter().take(most).filter_map(|state| shown(state, mode, &error)).collect();
     let mut result = json!({ "steps": steps });
     if let Some(hooks) = result.as_object_mut().filter(|_| has_hooks) {
-        hooks.insert("hook_calls".to_owned(), json!(*lock(&calls)));
+        hooks.insert("hook_calls".to_owned(), json!(*calls.lock()));
     }
     Ok(result)
-}
-
-fn lock<T>(shared: &Mutex<T>) -> MutexGuard<'_, T> {
-    shared.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// Stored state of a run after this number of turns, with the next one started.

@@ -1,6 +1,6 @@
 //! Whole runs over a scripted model.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use harness::tools::{Keep, WorkTools, work_complete};
 use harness_control::{
@@ -19,6 +19,7 @@ use harness_core::testing::{EventLog, VirtualClock};
 use harness_core::tool::{DynTool, FnTool, ToolOutcome, Toolbox};
 use harness_core::transcript::{Transcript, View};
 use harness_core::{Cancel, End, Json, Origin, Time};
+use parking_lot::Mutex;
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
@@ -100,12 +101,8 @@ struct Next {
 }
 
 impl Scripted {
-    fn next(&self) -> std::sync::MutexGuard<'_, Next> {
-        self.next.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     fn take(&self, request: &ModelRequest) -> Option<Reply> {
-        let mut next = self.next();
+        let mut next = self.next.lock();
         next.seen.push(request.view.clone());
         let in_turn = request.view.last().is_some_and(|message| message.as_tool_result().is_some());
         let is_text = |reply: &Reply| reply.text.is_some() && reply.calls.is_empty();
@@ -177,7 +174,7 @@ pub(super) fn run(input: Input) -> Done<Value> {
 
     let mut told = Told { strict, error: decision::error_of(&end), ..Told::default() };
     events.events().iter().for_each(|event| told.note(event));
-    let next = script.next();
+    let next = script.next.lock();
     let requests: Vec<_> = next.seen.iter().map(|view| told.shapes(view)).collect();
     let reminders =
         requests.last().into_iter().flatten().filter(|shape| *shape == "system:work_item_reminder");

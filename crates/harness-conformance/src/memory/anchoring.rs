@@ -1,12 +1,13 @@
 //! Vectors of kind `anchoring`.
 
 use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use harness_core::port::{PreparedAgent, ViewCx};
 use harness_memory::layer::{
     Banded, CacheConfig, FnLayer, LayerDef, LayerSetup, Pipeline, Placement, Recalled, Supersede, Update,
 };
+use parking_lot::Mutex;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
@@ -75,7 +76,7 @@ async fn check(input: Input) -> Done<Value> {
     let mut turns = Vec::new();
     for turn in input.turns {
         let instructions = turn.get(INSTRUCTIONS).cloned().flatten().unwrap_or_default();
-        *texts.lock().unwrap_or_else(PoisonError::into_inner) = turn;
+        *texts.lock() = turn;
         let cx = instructed(&base, &instructions);
         let recalled = run.recall(&[], &cx).await;
         turns.push(bands(&run.band(recalled.merged, &cx).await));
@@ -113,7 +114,7 @@ fn layer(spec: LayerSpec, texts: &Texts) -> FnLayer {
     let texts = Arc::clone(texts);
     let def = LayerDef::new(id.as_str(), slot, []).with_placement(placement);
     FnLayer::new(def).on_recall(move |_, cx| {
-        let said = texts.lock().unwrap_or_else(PoisonError::into_inner).get(&id).cloned().flatten();
+        let said = texts.lock().get(&id).cloned().flatten();
         async move {
             let Some(said) = said else { return Ok(Recalled::nothing()) };
             Ok(match said.strip_prefix('!') {

@@ -1,6 +1,6 @@
 //! Layers that do what a vector wrote down, and what was seen of them.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use harness_core::Origin;
@@ -9,6 +9,7 @@ use harness_core::port::{Clock, ViewCx};
 use harness_core::transcript::Transcript;
 use harness_memory::MemoryError;
 use harness_memory::layer::{LayerReport, LayerSetup, Pipeline};
+use parking_lot::Mutex;
 
 use super::Done;
 use crate::clock::PausedClock;
@@ -19,11 +20,11 @@ pub(super) struct Lines(Arc<Mutex<Vec<String>>>);
 
 impl Lines {
     pub(super) fn push(&self, line: String) {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).push(line);
+        self.0.lock().push(line);
     }
 
     pub(super) fn all(&self) -> Vec<String> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        self.0.lock().clone()
     }
 }
 

@@ -1,13 +1,14 @@
 //! The session of a vector's thread.
 
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
 
 use harness::session::{FileSession, MemorySession, OpenOptions};
 use harness_core::ThreadId;
 use harness_core::message::Message;
 use harness_core::port::{Durability, DynSession, Entry, EntryHead, Loaded, Session, SessionError};
+use parking_lot::Mutex;
 use serde_json::{Map, Value, json};
 
 use super::words::{self, Options};
@@ -52,7 +53,7 @@ impl Sessions {
 
     /// The thread is closed: the file may be opened again.
     pub(super) fn release(&self) {
-        *self.file.lock().unwrap_or_else(PoisonError::into_inner) = None;
+        *self.file.lock() = None;
     }
 
     /// A run begins.
@@ -91,7 +92,7 @@ impl harness_runtime::Sessions for Opener {
             return Ok(Arc::clone(&sessions.memory) as _);
         }
         let file = Arc::new(FileSession::open(sessions.path(), OpenOptions::new())?);
-        *sessions.file.lock().unwrap_or_else(PoisonError::into_inner) = Some(Arc::clone(&file));
+        *sessions.file.lock() = Some(Arc::clone(&file));
         if sessions.kind == words::Session::Failing {
             let (until, runs) = (sessions.failing, Arc::clone(&sessions.runs));
             return Ok(Arc::new(Failing { file, until, runs }) as _);

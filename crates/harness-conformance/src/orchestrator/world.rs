@@ -1,10 +1,11 @@
 //! World of one vector.
 
 use std::collections::{HashMap, VecDeque};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
 use harness_core::message::{Block, Message, UserMessage};
 use harness_runtime::Thread;
+use parking_lot::Mutex;
 use serde_json::Value;
 use tokio::sync::Semaphore;
 
@@ -39,56 +40,54 @@ impl World {
         Ok(Self { sessions: Arc::new(Sessions::new(&options)?), options, state })
     }
 
-    fn lock(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     pub(super) fn set_thread(&self, thread: Option<Thread>) {
-        self.lock().thread = thread;
+        self.state.lock().thread = thread;
     }
 
     pub(super) fn thread(&self) -> Done<Thread> {
-        self.lock().thread.clone().ok_or_else(|| "there is no thread".to_owned())
+        self.state.lock().thread.clone().ok_or_else(|| "there is no thread".to_owned())
     }
 
     /// The next entry of the model's script.
     pub(super) fn next_entry(&self) -> Option<Entry> {
-        self.lock().script.pop_front()
+        self.state.lock().script.pop_front()
     }
 
     pub(super) fn asked(&self, request: Value) {
-        self.lock().requests.push(request);
+        self.state.lock().requests.push(request);
     }
 
     pub(super) fn requests(&self) -> Vec<Value> {
-        self.lock().requests.clone()
+        self.state.lock().requests.clone()
     }
 
     pub(super) fn next_key(&self) -> String {
-        self.lock().keys.pop_front().unwrap_or_default()
+        self.state.lock().keys.pop_front().unwrap_or_default()
     }
 
     /// A vector that cannot be played.
     pub(super) fn break_off(&self, fault: String) {
-        self.lock().broken.get_or_insert(fault);
+        self.state.lock().broken.get_or_insert(fault);
     }
 
     pub(super) fn broken(&self) -> Done<()> {
-        self.lock().broken.clone().map_or(Ok(()), Err)
+        self.state.lock().broken.clone().map_or(Ok(()), Err)
     }
 
     /// Something happened inside of a run.
     pub(super) fn note(&self, result: Value) {
-        self.lock().in_run.push(result);
+        self.state.lock().in_run.push(result);
     }
 
     pub(super) fn take_notes(&self) -> Vec<Value> {
-        std::mem::take(&mut self.lock().in_run)
+        std::mem::take(&mut self.state.lock().in_run)
     }
 
     /// The gate of that name, closed at first.
     pub(super) fn gate(&self, name: &str) -> Arc<Semaphore> {
-        Arc::clone(self.lock().gates.entry(name.to_owned()).or_insert_with(|| Arc::new(Semaphore::new(0))))
+        Arc::clone(
+            self.state.lock().gates.entry(name.to_owned()).or_insert_with(|| Arc::new(Semaphore::new(0))),
+        )
     }
 }
 

@@ -2,7 +2,7 @@
 //!
 //! The form of ledger and snapshot is each product's own; what is restored of them is compared.
 
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 use std::time::Duration;
 
 use harness_core::Json;
@@ -15,12 +15,12 @@ use harness_flow::{
 };
 use harness_host::DynStorage;
 use harness_session::storage::MemoryStorage;
+use parking_lot::Mutex;
 use serde::Deserialize;
 use serde_json::{Value, json};
 use tokio::sync::Notify;
 
 use super::error::result;
-use super::locked;
 use super::parallel::joined;
 use crate::Done;
 use crate::case::{Case, exact, on_paused_time, plain};
@@ -176,7 +176,7 @@ async fn check(input: Input) -> Done<Value> {
     put(&mut got, "restored", shown(&restored)?);
     put(&mut got, "restored_state", plain(&restored.cx().state())?);
     put(&mut got, "spent", spent(&restored));
-    *locked(&world.crash) = None;
+    *world.crash.lock() = None;
     init_layer(&input, &restored)?;
     let after = input.workflow_after.as_ref().unwrap_or(&input.workflow);
     let output = world.run(&restored, &flow(after)?).await?;
@@ -218,7 +218,7 @@ impl World {
     }
 
     fn take_dispatched(&self) -> Vec<String> {
-        std::mem::take(&mut *locked(&self.dispatched))
+        std::mem::take(&mut *self.dispatched.lock())
     }
 
     fn step(&self, node: &Node) -> Done<Step> {
@@ -246,10 +246,10 @@ impl World {
         let (dispatched, crash, died) =
             (Arc::clone(&self.dispatched), Arc::clone(&self.crash), Arc::clone(&self.died));
         let step = Step::run(&*code.id.clone(), move |input: Value, cx: StepCx| {
-            let mut dispatched = locked(&dispatched);
+            let mut dispatched = dispatched.lock();
             dispatched.push(code.id.clone());
             let occurrence = dispatched.iter().filter(|id| **id == code.id).count();
-            let crash = locked(&crash);
+            let crash = crash.lock();
             let is_last = crash.as_ref().is_some_and(|at| at.step == code.id && at.occurrence == occurrence);
             if is_last {
                 died.notify_one();

@@ -9,8 +9,6 @@ pub(super) mod rounds;
 pub(super) mod streams;
 pub(super) mod threads;
 
-use std::sync::{Mutex, MutexGuard, PoisonError};
-
 use harness_core::RunId;
 use harness_core::message::{Block, Message};
 
@@ -43,8 +41,4 @@ fn block_code(block: &Block) -> Option<String> {
         return Some(format!("c:{}", call.id));
     }
     block.as_text().map(|text| format!("a:{text}"))
-}
-
-fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -1,15 +1,15 @@
 //! Vectors of kind `parallel`: paths with delays, on paused time.
 
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 use std::time::Duration;
 
 use harness_core::Json;
 use harness_flow::{ExecutionSpec, Flow, FlowRunner, Parallel, PathResult, Step};
+use parking_lot::Mutex;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::error::result;
-use super::locked;
 use crate::Done;
 use crate::case::{each, on_paused_time};
 use crate::clock::PausedClock;
@@ -61,7 +61,7 @@ async fn check(input: Input) -> Done<Value> {
     let flow = Flow::new(parallel).map_err(|faults| faults.to_string())?;
     let execution = FlowRunner::new(Arc::new(PausedClock::new())).start(ExecutionSpec::new("run"));
     let done = execution.run(&flow, Json::string("in")).await;
-    let started = locked(&started).clone();
+    let started = started.lock().clone();
     Ok(json!({ "result": result(&done)?, "started": started }))
 }
 
@@ -69,7 +69,7 @@ fn step(path: Path, started: &Arc<Mutex<Vec<String>>>) -> Step {
     let Path { id, ms, out } = path;
     let started = Arc::clone(started);
     Step::run(id.clone(), move |_: Value, _| {
-        locked(&started).push(id.clone());
+        started.lock().push(id.clone());
         let out = out.clone();
         async move {
             tokio::time::sleep(Duration::from_millis(ms)).await;

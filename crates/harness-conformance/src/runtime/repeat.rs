@@ -1,17 +1,17 @@
 //! Vectors of kind `loop`: a body that gives scripted outputs.
 
 use std::collections::VecDeque;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
 use harness_core::Json;
 use harness_flow::{
     ExecutionSpec, Flow, FlowRunner, Loop, LoopSnapshot, OnLoopError, Step, Until, Verdict as Said,
 };
+use parking_lot::Mutex;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::error::result;
-use super::locked;
 use crate::Done;
 use crate::case::{Case, on_paused_time, plain};
 use crate::clock::PausedClock;
@@ -114,7 +114,7 @@ async fn check(input: Input) -> Done<Value> {
     let flow = Flow::new(repeat).map_err(|faults| faults.to_string())?;
     let execution = FlowRunner::new(Arc::new(PausedClock::new())).start(ExecutionSpec::new("run"));
     let done = execution.run(&flow, Json::string("in")).await;
-    let seen = locked(&seen);
+    let seen = seen.lock();
     Ok(json!({
         "result": result(&done)?,
         "inputs": seen.inputs,
@@ -126,8 +126,8 @@ async fn check(input: Input) -> Done<Value> {
 fn body(outputs: VecDeque<String>, seen: &Arc<Mutex<Seen>>) -> Step {
     let (outputs, seen) = (Mutex::new(outputs), Arc::clone(seen));
     Step::run("b", move |input: Value, _| {
-        locked(&seen).inputs.push(input);
-        let next = locked(&outputs).pop_front().unwrap_or_else(|| "!no output is left".to_owned());
+        seen.lock().inputs.push(input);
+        let next = outputs.lock().pop_front().unwrap_or_else(|| "!no output is left".to_owned());
         async move { next.strip_prefix('!').map_or(Ok(next.clone()), |problem| Err(problem.to_owned())) }
     })
 }
@@ -139,7 +139,7 @@ fn noted(until: Until, seen: &Arc<Mutex<Seen>>) -> Until {
         let (until, seen) = (until.clone(), Arc::clone(&seen));
         async move {
             let said: Said = until.judge(&snapshot).await;
-            let mut seen = locked(&seen);
+            let mut seen = seen.lock();
             if !std::mem::take(&mut seen.threw) {
                 seen.verdicts
                     .push(json!({ "stop": said.stop, "reason": said.reason, "feedback": said.feedback }));
@@ -164,7 +164,7 @@ impl Predicate {
             Self::Throws(problem) => {
                 let seen = Arc::clone(seen);
                 Until::custom(move |_| {
-                    locked(&seen).threw = true;
+                    seen.lock().threw = true;
                     std::future::ready(Err(problem.clone()))
                 })
             }

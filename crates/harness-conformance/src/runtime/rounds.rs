@@ -6,7 +6,7 @@
 )]
 
 use std::collections::{BTreeMap, VecDeque};
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
 use harness::tools::Validated;
 use harness_core::event::EventKind;
@@ -16,10 +16,11 @@ use harness_core::tool::{DynTool, FnTool, ToolOutcome, Toolbox};
 use harness_core::{Evidence, Json, StopReason};
 use harness_memory::layer::{Decision, FnLayer, Hook, LayerDef, LayerSetup, Pipeline};
 use harness_runtime::{ModelChoice, Report, Runtime, StartAt, Stream, StreamItem, ThreadConfig, ThreadEvent};
+use parking_lot::Mutex;
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
-use super::{Ids, codes, locked};
+use super::{Ids, codes};
 use crate::Done;
 use crate::case::{Case, exact, on_paused_time};
 use crate::clock::PausedClock;
@@ -101,7 +102,7 @@ enum ToolId {
 
 async fn played(input: Input) -> Done<(Value, Vec<String>)> {
     let world = World::default();
-    locked(&world.0).rounds = input.model;
+    world.0.lock().rounds = input.model;
     let clock = Arc::new(PausedClock::new());
     let mut config = ThreadConfig::new(ModelChoice::new(world.clone()), clock.clone());
     config.run.turn.continue_broken = 3;
@@ -123,7 +124,7 @@ async fn played(input: Input) -> Done<(Value, Vec<String>)> {
     let results = messages.iter().filter_map(|message| message.as_tool_result());
     let errors = results.filter(|result| result.is_error).map(|result| result.tool_call_id.to_string());
     let errors = errors.collect();
-    let world = locked(&world.0);
+    let world = world.0.lock();
     let got = json!({
         "rounds": world.inputs.len(),
         "last_input": world.inputs.last(),
@@ -224,7 +225,7 @@ impl Model for World {
         let unusable = |why: String| ModelFault::new(ModelFaultCode::Unknown, why);
         let mut input = Vec::new();
         request.view.for_each(|message| input.extend(codes(message)));
-        let mut state = locked(&self.0);
+        let mut state = self.0.lock();
         state.inputs.push(input);
         let round = state.rounds.pop_front().ok_or_else(|| unusable("no round is left".to_owned()))?;
         let answer = round.answer().map_err(unusable)?;
@@ -280,7 +281,7 @@ fn tool(id: ToolId, world: &World) -> Done<Arc<dyn DynTool>> {
     let world = world.clone();
     let run = move |name: &'static str, arguments: &Json| {
         let arguments: Map<String, Value> = arguments.to().unwrap_or_default();
-        locked(&world.0).runs.push(json!([name, arguments]));
+        world.0.lock().runs.push(json!([name, arguments]));
         arguments
     };
     let number = json!({"type": "object", "properties": {"n": {"type": "number"}}, "required": ["n"]});

@@ -6,7 +6,7 @@
 )]
 
 use std::collections::VecDeque;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 use std::time::Duration;
 
 use harness_core::Json;
@@ -14,10 +14,11 @@ use harness_core::message::{AssistantMessage, Block, FinishReason, Message, Tool
 use harness_core::port::{DeltaPart, Deltas, Model, ModelFault, ModelFaultCode, ModelRequest};
 use harness_core::tool::{FnTool, ToolCx, Toolbox};
 use harness_runtime::{Item, ItemContent, ModelChoice, PartialBlock, Runtime, StartAt, ThreadConfig};
+use parking_lot::Mutex;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::{Ids, block_code, codes, locked};
+use super::{Ids, block_code, codes};
 use crate::Done;
 use crate::case::{each, on_paused_time};
 use crate::clock::PausedClock;
@@ -77,7 +78,7 @@ struct Rounds(Arc<Mutex<VecDeque<Round>>>);
 impl Model for Rounds {
     async fn step(&self, _: ModelRequest, deltas: &dyn Deltas) -> Result<AssistantMessage, ModelFault> {
         let failed = |why: String| ModelFault::new(ModelFaultCode::Provider, why);
-        let round = locked(&self.0).pop_front().ok_or_else(|| failed("no round is left".to_owned()))?;
+        let round = self.0.lock().pop_front().ok_or_else(|| failed("no round is left".to_owned()))?;
         said(&round.items, deltas).map_err(failed)
     }
 }

@@ -6,7 +6,7 @@
 )]
 
 use std::collections::VecDeque;
-use std::sync::{Arc, Mutex, MutexGuard};
+use std::sync::Arc;
 
 use harness_core::event::EventKind;
 use harness_core::message::{AssistantMessage, Message};
@@ -17,11 +17,12 @@ use harness_runtime::{
     DeliveryMode, LateSteering, ModelChoice, QueueMode, Runtime, StartAt, Status, StreamItem, Thread,
     ThreadConfig, ThreadEvent,
 };
+use parking_lot::Mutex;
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
 use super::streams::said;
-use super::{Ids, codes, locked};
+use super::{Ids, codes};
 use crate::Done;
 use crate::case::{each, on_paused_time};
 use crate::clock::PausedClock;
@@ -125,7 +126,7 @@ async fn delivered(input: Input) -> Done<Value> {
     let history = thread.messages().await.map_err(|e| e.to_string())?;
     let history: Vec<String> = history.iter().flat_map(|message| codes(message)).collect();
     let turns: Vec<Value> = std::iter::from_fn(|| events.try_next()).filter_map(|told| turn(&told)).collect();
-    let state = world.lock();
+    let state = world.0.lock();
     Ok(json!({
         "model_inputs": state.inputs,
         "turns": turns,
@@ -159,16 +160,12 @@ impl World {
         (config.steering_mode, config.follow_up_mode) = (QueueMode::All, QueueMode::All);
         config.late_steering = LateSteering::NextTurn;
         let runtime = Runtime::builder(config, Arc::new(Ids)).build();
-        world.lock().thread = Some(runtime.thread("vector"));
+        world.0.lock().thread = Some(runtime.thread("vector"));
         world
     }
 
-    fn lock(&self) -> MutexGuard<'_, State> {
-        locked(&self.0)
-    }
-
     fn thread(&self) -> Done<Thread> {
-        self.lock().thread.clone().ok_or_else(|| "there is no thread".to_owned())
+        self.0.lock().thread.clone().ok_or_else(|| "there is no thread".to_owned())
     }
 
     /// Whether an operation at this point stops the current work.
@@ -176,12 +173,12 @@ impl World {
         let stops = |what: &What| {
             matches!(what, What::Abort(_) | What::Execute { mode: DeliveryMode::Interrupt, .. })
         };
-        self.lock().ops.iter().any(|op| op.at == point && stops(&op.what))
+        self.0.lock().ops.iter().any(|op| op.at == point && stops(&op.what))
     }
 
     /// Performs what is to be done at this point. Whether there was anything.
     async fn perform_at(&self, point: &str) -> Done<bool> {
-        let ops: Vec<Op> = self.lock().ops.iter().filter(|op| op.at == point).cloned().collect();
+        let ops: Vec<Op> = self.0.lock().ops.iter().filter(|op| op.at == point).cloned().collect();
         let is_any = !ops.is_empty();
         for op in ops {
             self.perform(op.what).await?;
@@ -200,7 +197,7 @@ impl World {
                     _ => "generating",
                 };
                 let observed = json!({"after": id, "queue_size": thread.queue_len(), "status": status});
-                self.lock().observations.push(observed);
+                self.0.lock().observations.push(observed);
             }
             What::Abort(reason) => drop(thread.abort(&*reason)),
             What::Seed(items) => {
@@ -216,7 +213,7 @@ impl World {
                             .map_or(json!({"ok": report.answer()}), |why| json!({"error": why})),
                         Err(error) => json!({"error": error.to_string()}),
                     };
-                    world.lock().waiters.insert(label, answer);
+                    world.0.lock().waiters.insert(label, answer);
                 });
                 // It asks before anything else happens.
                 tokio::task::yield_now().await;
@@ -231,14 +228,14 @@ impl World {
         deltas: &dyn Deltas,
     ) -> Result<AssistantMessage, ModelFault> {
         let point = {
-            let mut state = self.lock();
+            let mut state = self.0.lock();
             let mut input = Vec::new();
             request.view.for_each(|message| input.extend(codes(message)));
             state.inputs.push(input);
             state.calls += 1;
             format!("call:{}", state.calls)
         };
-        let round = self.lock().rounds.pop_front().ok_or_else(|| failed("no round is left"))?;
+        let round = self.0.lock().rounds.pop_front().ok_or_else(|| failed("no round is left"))?;
         self.perform_at(&point).await.map_err(|fault| failed(&fault))?;
         if self.stops_at(&point) {
             request.cancel.cancelled().await;

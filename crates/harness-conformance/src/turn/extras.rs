@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, VecDeque};
 use std::fmt;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use harness_core::Cancel;
 use harness_core::event::{Event, Fold};
@@ -12,6 +12,7 @@ use harness_core::testing::{ScriptedModel, ScriptedTools};
 use harness_core::tool::{ToolCx, ToolDef, ToolOutcome, ToolRegistry, ToolScope};
 use harness_core::transcript::{Plan, Span};
 use harness_core::{Fault, FaultSource};
+use parking_lot::Mutex;
 use serde_json::{Value, json};
 use tracing::field::{Field, Visit};
 use tracing::span::{Attributes, Id, Record};
@@ -41,7 +42,7 @@ impl Abort {
 
     pub(super) fn at(&self, place: Place) {
         if self.place == Some(place) {
-            let mut seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut seen = self.seen.lock();
             *seen += 1;
             if *seen == self.nth {
                 self.cancel.cancel();
@@ -75,7 +76,7 @@ impl ToolRegistry for AbortingTools {
 
     async fn call(&self, cx: ToolCx) -> Result<ToolOutcome, Fault> {
         self.abort.at(Place::Tool);
-        let yields = self.yields.lock().unwrap_or_else(PoisonError::into_inner).pop_front();
+        let yields = self.yields.lock().pop_front();
         let done = self.tools.call(cx).await;
         for _ in 0..yields.unwrap_or(0) {
             tokio::task::yield_now().await;
@@ -139,7 +140,7 @@ pub(super) struct Complaints(Arc<Mutex<Vec<String>>>);
 impl Complaints {
     /// The message of each, at its place in a line of the source; the source does not mention sinks.
     pub(super) fn lines(&self) -> Vec<Value> {
-        let told = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let told = self.0.lock();
         told.iter().filter(|said| *said != SINK).map(|said| json!([null, null, said])).collect()
     }
 }
@@ -149,7 +150,7 @@ impl Visit for Complaints {
 
     fn record_str(&mut self, field: &Field, value: &str) {
         if field.name() == "panic" {
-            self.0.lock().unwrap_or_else(PoisonError::into_inner).push(value.to_owned());
+            self.0.lock().push(value.to_owned());
         }
     }
 }

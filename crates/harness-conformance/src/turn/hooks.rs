@@ -1,7 +1,7 @@
 //! The hooks of a vector: scripted answers, and a record of what each was shown.
 
 use std::collections::VecDeque;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
 use harness_control::checks::{UnclearResults, default_question};
 use harness_core::decide::{
@@ -15,6 +15,7 @@ use harness_core::testing::VirtualClock;
 use harness_core::tool::ToolOutcome;
 use harness_core::transcript::{Prefix, Transcript};
 use harness_core::{Fault, FaultSource, Json, Millis};
+use parking_lot::Mutex;
 use serde_json::{Value, json};
 
 use super::seen;
@@ -50,13 +51,9 @@ impl Hooks {
         Ok(Self { words, evidence, clock: clock.clone(), begin, script: Mutex::new(script) })
     }
 
-    fn lock(&self) -> MutexGuard<'_, Script> {
-        self.script.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// Returns the recorded hook calls, in order.
     pub(super) fn calls(&self) -> Vec<Value> {
-        self.lock().calls.clone()
+        self.script.lock().calls.clone()
     }
 
     /// Returns the scripted `transformTranscript`.
@@ -65,7 +62,7 @@ impl Hooks {
     }
 
     pub(super) fn note(&self, call: Value) {
-        self.lock().calls.push(call);
+        self.script.lock().calls.push(call);
     }
 
     /// Performs a scripted step: advances the clock, then returns the scripted error, if any.
@@ -192,7 +189,7 @@ impl Hooks {
         });
         let step = match &self.evidence {
             Some(_) => ClarifyStep::default(),
-            None => self.lock().answers.pop_front().unwrap_or_default(),
+            None => self.script.lock().answers.pop_front().unwrap_or_default(),
         };
         let performed = self.perform(step.duration_ms, step.throw.as_ref());
         let asked = match &self.evidence {

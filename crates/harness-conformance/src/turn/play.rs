@@ -1,7 +1,7 @@
 //! Running a vector's turns and comparing what they expect.
 
 use std::collections::{BTreeMap, VecDeque};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use harness::tools::{DuplicateGuard, DuplicateOptions};
 use harness_control::checks::evidence_density;
@@ -14,6 +14,7 @@ use harness_core::testing::{ScriptedModel, ScriptedTools, VirtualClock};
 use harness_core::transcript::Transcript;
 use harness_core::turn::{Execution, TurnSpec};
 use harness_core::{Cancel, Fault, FaultSource, Json, Origin, Time};
+use parking_lot::Mutex;
 use serde_json::{Map, Value, json};
 
 use super::compare::{only, same, without};
@@ -249,7 +250,7 @@ impl Stage {
 
     fn traced(&self) -> Vec<Value> {
         let Some(trace) = &self.trace else { return Vec::new() };
-        let trace = trace.lock().unwrap_or_else(PoisonError::into_inner);
+        let trace = trace.lock();
         let flushed = trace.flushed.then(|| json!({ "type": "<flush>" }));
         trace.trace.told.iter().cloned().chain(flushed).collect()
     }
@@ -336,7 +337,7 @@ impl Approvals {
     }
 
     fn asked(&self, origin: &Origin) -> Done<Vec<Value>> {
-        let asked = self.asked.lock().unwrap_or_else(PoisonError::into_inner);
+        let asked = self.asked.lock();
         let input = |request| {
             let request = serde_json::to_value(request).map_err(|e| e.to_string())?;
             Ok(seen::approval_input(origin, request))
@@ -354,8 +355,8 @@ impl Approver for Shared {
 
     async fn prepare(&self, request: ApprovalRequest) -> Result<Prepared, Fault> {
         self.0.abort.at(Place::Approval);
-        self.0.asked.lock().unwrap_or_else(PoisonError::into_inner).push(request.clone());
-        let next = self.0.script.lock().unwrap_or_else(PoisonError::into_inner).pop_front();
+        self.0.asked.lock().push(request.clone());
+        let next = self.0.script.lock().pop_front();
         next.unwrap_or(Ok(Prepared { request, continuation: None }))
     }
 }

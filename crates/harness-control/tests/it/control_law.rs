@@ -1,6 +1,6 @@
 //! What of the control must hold whatever happens: law 7, and a decision that is made without the loop.
 
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
 use harness_control::contract::{EvidenceIndex, FactsAsk, FactsFound, PredicateKind, TaskContract};
 use harness_control::{
@@ -20,6 +20,7 @@ use harness_core::testing::{
 use harness_core::tool::{FnTool, ToolOutcome};
 use harness_core::transcript::Transcript;
 use harness_core::{Cancel, Fault, FaultSource, Json, Millis, OpId, Origin, Time};
+use parking_lot::Mutex;
 
 use crate::controlled::{calls, done, impatient, says};
 
@@ -170,7 +171,7 @@ async fn law_7_the_evidence_of_the_events_is_that_of_the_state() {
         Run::new(Arc::new(spec), Origin::default(), Transcript::default()).with_control(Box::new(control));
     drive(&mut run, &ports, &Cancel::never(), Start::prompt(Message::user("go"))).await;
     let state = ControlState::of(&run).expect("a controlled run");
-    assert_eq!(*folded.lock().expect("no panic"), *state.evidence());
+    assert_eq!(*folded.lock(), *state.evidence());
     assert_ne!(*state.evidence(), EvidenceIndex::default());
 }
 

@@ -2,8 +2,9 @@
 
 use std::borrow::Cow;
 use std::fmt;
-use std::sync::{Arc, PoisonError, RwLock};
+use std::sync::Arc;
 
+use parking_lot::RwLock;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
@@ -64,14 +65,14 @@ impl Redactor {
         let plain = secret.expose();
         // The placeholder must stay what it is.
         if !REDACTED.contains(plain) {
-            Arc::make_mut(&mut self.0.write().unwrap_or_else(PoisonError::into_inner)).add(plain);
+            Arc::make_mut(&mut self.0.write()).add(plain);
         }
     }
 
     /// The secrets that are known now. Later additions do not change them: while this is kept, a redactor that returns
     /// the same allocation redacts alike.
     pub fn known(&self) -> Arc<KnownSecrets> {
-        Arc::clone(&self.0.read().unwrap_or_else(PoisonError::into_inner))
+        Arc::clone(&self.0.read())
     }
 
     /// The text without secrets.

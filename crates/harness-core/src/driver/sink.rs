@@ -1,7 +1,9 @@
 //! Passes on the deltas of a model's answer, and keeps its text until the answer is whole.
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use parking_lot::Mutex;
 
 use super::redact::{RedactedDeltas, Redactor};
 use crate::event::{Delta, Hub};
@@ -58,12 +60,8 @@ impl<'h> Sink<'h> {
 
     /// When the first delta of the last answer came; `None` if it had none.
     pub(super) fn first_delta(&self) -> Option<Time> {
-        let state = self.lock();
+        let state = self.state.lock();
         state.first.filter(|_| state.of == Some(OpId(self.op.load(Ordering::Acquire))))
-    }
-
-    fn lock(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Starts an answer: deltas belong to this operation from now on.
@@ -79,7 +77,7 @@ impl<'h> Sink<'h> {
     /// Passes on what was held back of an answer that is over.
     pub(super) fn finish(&self) {
         let Some(redactor) = self.redactor else { return };
-        let mut state = self.lock();
+        let mut state = self.state.lock();
         let mut held = std::mem::take(&mut state.held);
         held.finish(redactor, &mut |part| self.pass(&mut state, part));
     }
@@ -87,7 +85,7 @@ impl<'h> Sink<'h> {
     /// Takes the text of an answer that was cut off; `None` when there is none.
     pub(super) fn partial(&self, op: OpId) -> Option<Arc<Message>> {
         self.finish();
-        let mut state = self.lock();
+        let mut state = self.state.lock();
         if state.of != Some(op) {
             return None;
         }
@@ -120,7 +118,7 @@ impl<'h> Sink<'h> {
 
 impl Deltas for Sink<'_> {
     fn part(&self, part: DeltaPart) {
-        let mut state = self.lock();
+        let mut state = self.state.lock();
         let op = Some(OpId(self.op.load(Ordering::Acquire)));
         if state.of != op {
             let mut partial = std::mem::take(&mut state.partial);

@@ -3,8 +3,9 @@
 use std::collections::VecDeque;
 use std::fmt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
+use parking_lot::Mutex;
 use tokio::sync::Notify;
 
 use super::{Delta, Event};
@@ -43,15 +44,15 @@ impl<F: Fold + ?Sized> Fold for Box<F> {
 /// Shared fold, whose result can be read after the run.
 impl<F: Fold> Fold for Arc<Mutex<F>> {
     fn apply(&mut self, event: &Event) {
-        self.lock().unwrap_or_else(PoisonError::into_inner).apply(event);
+        self.lock().apply(event);
     }
 
     fn flush(&mut self) {
-        self.lock().unwrap_or_else(PoisonError::into_inner).flush();
+        self.lock().flush();
     }
 
     fn abandoned(&mut self, origin: &Origin) {
-        self.lock().unwrap_or_else(PoisonError::into_inner).abandoned(origin);
+        self.lock().abandoned(origin);
     }
 }
 
@@ -95,10 +96,6 @@ struct Shared {
 }
 
 impl Shared {
-    fn lock(&self) -> MutexGuard<'_, Ring> {
-        self.ring.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     fn push(&self, ring: &mut Ring, seen: Seen) {
         if ring.queue.len() >= self.capacity {
             let delta = ring.queue.iter().position(|s| matches!(s, Seen::Delta(_)));
@@ -124,7 +121,7 @@ impl Subscription {
         loop {
             let notified = self.0.notify.notified();
             {
-                let mut ring = self.0.lock();
+                let mut ring = self.0.ring.lock();
                 let seen = ring.take();
                 if seen.is_some() || ring.closed {
                     return seen;
@@ -136,7 +133,7 @@ impl Subscription {
 
     /// Returns the next item without waiting.
     pub fn try_next(&mut self) -> Option<Seen> {
-        self.0.lock().take()
+        self.0.ring.lock().take()
     }
 }
 
@@ -146,7 +143,7 @@ struct Sender(Arc<Shared>);
 
 impl Drop for Sender {
     fn drop(&mut self) {
-        self.0.lock().closed = true;
+        self.0.ring.lock().closed = true;
         self.0.notify.notify_one();
     }
 }
@@ -211,7 +208,7 @@ impl Hub {
             }
         });
         for Sender(shared) in self.rings.iter().map(|ring| &**ring) {
-            let mut ring = shared.lock();
+            let mut ring = shared.ring.lock();
             for event in batch.clone() {
                 shared.push(&mut ring, Seen::Event(event.clone()));
             }
@@ -232,7 +229,7 @@ impl Hub {
 
     pub(crate) fn delta(&self, delta: &Delta) {
         for Sender(shared) in self.rings.iter().map(|ring| &**ring) {
-            shared.push(&mut shared.lock(), Seen::Delta(delta.clone()));
+            shared.push(&mut shared.ring.lock(), Seen::Delta(delta.clone()));
             shared.notify.notify_one();
         }
         for receive in &self.receivers {
@@ -242,7 +239,7 @@ impl Hub {
 
     fn each_fold(&self, mut call: impl FnMut(&mut dyn Fold)) {
         for fold in &self.folds {
-            call(&mut *fold.lock().unwrap_or_else(PoisonError::into_inner));
+            call(&mut *fold.lock());
         }
     }
 }
@@ -310,10 +307,10 @@ mod tests {
         assert!(!hub.wants_deltas());
         hub.on_delta(|_| panic!("it is caught"));
         let numbers = Arc::clone(&seen);
-        hub.on_delta(move |delta| numbers.lock().unwrap().push(delta.n));
+        hub.on_delta(move |delta| numbers.lock().push(delta.n));
         assert!(hub.wants_deltas());
         (0..3).for_each(|n| hub.delta(&delta(n)));
-        assert_eq!(*seen.lock().unwrap(), [0, 1, 2]);
+        assert_eq!(*seen.lock(), [0, 1, 2]);
     }
 
     #[test]

@@ -1,7 +1,9 @@
 //! Ledger of a run: reserves and charges the model calls of its parts.
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use parking_lot::Mutex;
 
 use super::{Purpose, PurposeUsage, TotalUsage};
 use crate::limits::{Amount, Limit};
@@ -84,7 +86,7 @@ impl Ledger {
 
     /// Returns the tokens and cost that are neither used nor reserved.
     pub fn left(&self) -> Amount {
-        let state = self.lock();
+        let state = self.shared.state.lock();
         state.left.minus(state.reserved).minus(state.spent_amount)
     }
 
@@ -98,7 +100,7 @@ impl Ledger {
     /// # Errors
     /// The reason why the request does not fit.
     pub(crate) fn reserve(&self, input: u64) -> Result<Reservation<'_>, String> {
-        let mut state = self.lock();
+        let mut state = self.shared.state.lock();
         if state.closed {
             return Err("the run is over; the model was not called".to_owned());
         }
@@ -121,15 +123,11 @@ impl Ledger {
     }
 
     fn settle(&self, reserved: Amount, used: &PurposeUsage) {
-        let mut state = self.lock();
+        let mut state = self.shared.state.lock();
         state.reserved = state.reserved.minus(reserved);
         state.spent.get_or_insert_default().add(self.purpose, used);
         state.spent_amount = state.spent_amount.plus(used.amount());
         self.shared.has_spent.store(true, Ordering::Release);
-    }
-
-    fn lock(&self) -> MutexGuard<'_, State> {
-        self.shared.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Takes the usage that was settled through any handle since the last call.
@@ -137,7 +135,7 @@ impl Ledger {
         if !self.shared.has_spent.load(Ordering::Acquire) {
             return None;
         }
-        let mut state = self.lock();
+        let mut state = self.shared.state.lock();
         self.shared.has_spent.store(false, Ordering::Release);
         let spent = state.spent.take()?;
         state.left = state.left.minus(std::mem::take(&mut state.spent_amount));
@@ -146,12 +144,12 @@ impl Ledger {
 
     /// Sets the rest of the run's budget, after taken usage was charged there.
     pub(crate) fn sync(&self, left: Amount) {
-        self.lock().left = left;
+        self.shared.state.lock().left = left;
     }
 
     /// Closes the ledger at the end of the run: further calls are rejected.
     pub(crate) fn close(&self) {
-        self.lock().closed = true;
+        self.shared.state.lock().closed = true;
     }
 }
 

@@ -1,8 +1,10 @@
 //! A clock that moves only when a test moves it.
 
 use std::pin::Pin;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
+
+use parking_lot::Mutex;
 
 use crate::port::{BoxFuture, Clock};
 use crate::time::{Millis, Time};
@@ -63,13 +65,9 @@ impl VirtualClock {
         Self { state: Arc::new(Mutex::new(State { now, sleepers: Vec::new() })), sleeping }
     }
 
-    fn lock(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// Moves the time and wakes every sleeper whose time may have come.
     pub fn advance(&self, by: Millis) {
-        let mut state = self.lock();
+        let mut state = self.state.lock();
         state.now = state.now.after(by);
         let sleepers = std::mem::take(&mut state.sleepers);
         drop(state);
@@ -79,7 +77,7 @@ impl VirtualClock {
 
 impl Clock for VirtualClock {
     fn now(&self) -> Time {
-        self.lock().now
+        self.state.lock().now
     }
 
     fn sleep_until(&self, at: Time) -> BoxFuture<'static, ()> {
@@ -97,7 +95,7 @@ impl Future for Sleep {
     type Output = ();
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
-        let mut state = self.clock.lock();
+        let mut state = self.clock.state.lock();
         if state.now >= self.at || self.clock.sleeping == Sleeping::Ends {
             return Poll::Ready(());
         }

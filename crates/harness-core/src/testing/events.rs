@@ -1,6 +1,8 @@
 //! Listeners that remember, and events as short lines.
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
+
+use parking_lot::Mutex;
 
 use crate::event::{Event, EventKind, Fold};
 use crate::ids::{CallId, EntryId};
@@ -17,24 +19,20 @@ use crate::tool::{ToolError, ToolOutcome};
 pub struct EventLog(Arc<Mutex<Vec<Event>>>);
 
 impl EventLog {
-    fn lock(&self) -> MutexGuard<'_, Vec<Event>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// All events so far.
     pub fn events(&self) -> Vec<Event> {
-        self.lock().clone()
+        self.0.lock().clone()
     }
 
     /// All events so far as short lines; see [`event_line`].
     pub fn lines(&self) -> Vec<String> {
-        self.lock().iter().map(|event| event_line(&event.kind)).collect()
+        self.0.lock().iter().map(|event| event_line(&event.kind)).collect()
     }
 }
 
 impl Fold for EventLog {
     fn apply(&mut self, event: &Event) {
-        self.lock().push(event.clone());
+        self.0.lock().push(event.clone());
     }
 }
 

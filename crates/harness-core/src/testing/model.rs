@@ -1,7 +1,9 @@
 //! A model that says what a test wrote down.
 
 use std::collections::VecDeque;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
+
+use parking_lot::Mutex;
 
 use super::VirtualClock;
 use crate::message::AssistantMessage;
@@ -144,22 +146,18 @@ impl ScriptedModel {
         self
     }
 
-    fn lock(&self) -> MutexGuard<'_, Script> {
-        self.script.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// All requests, in order.
     pub fn requests(&self) -> Vec<ModelRequest> {
-        self.lock().requests.clone()
+        self.script.lock().requests.clone()
     }
 
     /// Steps that are left; all of a [repeatable](Self::repeatable) model.
     pub fn unused(&self) -> usize {
-        self.lock().steps.len()
+        self.script.lock().steps.len()
     }
 
     fn take(&self, request: ModelRequest) -> Result<ModelStep, ModelFault> {
-        let mut script = self.lock();
+        let mut script = self.script.lock();
         let mut answers = 0;
         request.view.for_each(|message| answers += usize::from(message.as_assistant().is_some()));
         script.requests.push(request);

@@ -1,7 +1,9 @@
 //! Tools that do what a test wrote down.
 
 use std::collections::VecDeque;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
+
+use parking_lot::Mutex;
 
 use super::VirtualClock;
 use crate::ids::ToolName;
@@ -107,7 +109,7 @@ impl ScriptedTools {
     /// Adds results.
     #[must_use]
     pub fn answering<S: Into<ToolStep>>(self, steps: impl IntoIterator<Item = S>) -> Self {
-        self.lock().steps.extend(steps.into_iter().map(Into::into));
+        self.script.lock().steps.extend(steps.into_iter().map(Into::into));
         self
     }
 
@@ -132,27 +134,23 @@ impl ScriptedTools {
         self
     }
 
-    fn lock(&self) -> MutexGuard<'_, Script> {
-        self.script.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// Every execution, in order, repeated attempts included.
     pub fn executions(&self) -> Vec<ToolCx> {
-        self.lock().executions.clone()
+        self.script.lock().executions.clone()
     }
 
     /// The scopes of all listings, in order.
     pub fn lists(&self) -> Vec<ToolScope> {
-        self.lock().lists.clone()
+        self.script.lock().lists.clone()
     }
 
     /// Results that are left.
     pub fn unused(&self) -> usize {
-        self.lock().steps.len()
+        self.script.lock().steps.len()
     }
 
     fn take(&self, cx: ToolCx) -> Result<ToolStep, Fault> {
-        let mut script = self.lock();
+        let mut script = self.script.lock();
         let name = cx.call.name.clone();
         script.executions.push(cx);
         let fits = |step: &ToolStep| step.tool.as_ref().is_none_or(|tool| *tool == name);
@@ -166,7 +164,7 @@ impl ScriptedTools {
 
 impl ToolRegistry for ScriptedTools {
     async fn list(&self, scope: &ToolScope) -> Result<Arc<[ToolDef]>, Fault> {
-        self.lock().lists.push(scope.clone());
+        self.script.lock().lists.push(scope.clone());
         if let Some(fault) = &self.list_fault {
             return Err(fault.clone());
         }

@@ -1,8 +1,9 @@
 //! Time limit of a tool's calls.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use futures_util::future::{Either, select};
+use parking_lot::Mutex;
 
 use super::{ArgumentFault, DynTool, Tool, ToolCx, ToolDef, ToolOutcome, ToolStatus, ToolUpdates, Updates};
 use crate::clock::Clock;
@@ -108,7 +109,7 @@ struct LastUpdate {
 
 impl LastUpdate {
     fn take(&self) -> Vec<Block> {
-        std::mem::take(&mut *self.last.lock().unwrap_or_else(PoisonError::into_inner))
+        std::mem::take(&mut *self.last.lock())
     }
 }
 
@@ -116,7 +117,7 @@ impl ToolUpdates for LastUpdate {
     fn update(&self, call: &Arc<ToolCall>, content: Vec<Block>) {
         let size: usize = content.iter().filter_map(Block::as_text).map(str::len).sum();
         if size <= KEPT {
-            self.last.lock().unwrap_or_else(PoisonError::into_inner).clone_from(&content);
+            self.last.lock().clone_from(&content);
         }
         self.outer.emit(call, content);
     }

@@ -1,6 +1,6 @@
 //! Law 4: a session that fails once has neither a gap nor a message twice.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use harness_core::driver::{Ports, drive};
 use harness_core::machine::Start;
@@ -11,6 +11,7 @@ use harness_core::tool::{RetryClass, ToolDef, ToolOutcome};
 use harness_core::transcript::Transcript;
 use harness_core::turn::{Turn, TurnSpec};
 use harness_core::{Cancel, Json, Origin, Time};
+use parking_lot::Mutex;
 
 use crate::bare::{bare, strict};
 
@@ -22,7 +23,7 @@ struct FailsOnce {
 
 impl Session for FailsOnce {
     async fn append(&self, _: &EntryHead, entries: &[Entry<'_>], _: Durability) -> Result<(), SessionError> {
-        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut state = self.state.lock();
         state.0 += 1;
         if state.0 == self.nth {
             return Err(SessionError::new("session.full", "the disk is full"));
@@ -56,7 +57,7 @@ async fn check(spec: TurnSpec, nth: usize) -> usize {
     ports.session = Some(Arc::clone(&session) as _);
     let mut turn = Turn::new(Arc::new(spec), Origin::default(), Transcript::default());
     drive(&mut turn, &ports, &Cancel::never(), Start::prompt(Message::user("go"))).await;
-    let state = session.state.lock().unwrap_or_else(PoisonError::into_inner);
+    let state = session.state.lock();
     let transcript: Vec<_> = turn.log().iter().cloned().collect();
     assert_eq!(state.1, transcript, "append {nth} failed");
     state.0

@@ -1,6 +1,6 @@
 //! The state of runs, kept at their boundaries.
 
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
 use harness_core::decide::{Check, CheckDecision, CheckVerdict, DecideCx, Points, Subject, check};
 use harness_core::driver::{Ports, drive};
@@ -12,6 +12,7 @@ use harness_core::run::{Run, RunResume, RunSpec};
 use harness_core::testing::{EventLog, ModelStep, ScriptedModel, VirtualClock};
 use harness_core::transcript::Transcript;
 use harness_core::{Cancel, End, Fault, Origin, RunId, Time};
+use parking_lot::Mutex;
 
 /// Keeps all checkpoints, or fails.
 #[derive(Clone, Default)]
@@ -26,22 +27,22 @@ impl CheckpointStore for Shelf {
         if self.fails {
             return Err(SessionError::new("checkpoint.full", "the shelf is full"));
         }
-        self.saved.lock().expect("no panic").push(checkpoint.clone());
-        let mut kept = self.kept.lock().expect("no panic");
+        self.saved.lock().push(checkpoint.clone());
+        let mut kept = self.kept.lock();
         kept.push(checkpoint);
         Ok(kept.len() as u64)
     }
 
     async fn latest(&self, _: &RunId) -> Result<Option<Checkpoint>, SessionError> {
-        Ok(self.kept.lock().expect("no panic").last().cloned())
+        Ok(self.kept.lock().last().cloned())
     }
 
     async fn runs(&self) -> Result<Vec<RunId>, SessionError> {
-        Ok(self.kept.lock().expect("no panic").iter().map(|kept| kept.run.clone()).collect())
+        Ok(self.kept.lock().iter().map(|kept| kept.run.clone()).collect())
     }
 
     async fn clear(&self, _: &RunId) -> Result<(), SessionError> {
-        self.kept.lock().expect("no panic").clear();
+        self.kept.lock().clear();
         Ok(())
     }
 }
@@ -81,9 +82,9 @@ async fn a_run_has_a_checkpoint_from_its_first_moment_until_it_is_completed() {
     let shelf = Shelf::default();
     let end = run(&ports(&shelf, 1), 1).await;
     assert_eq!(end.reason().as_str(), "answer_finalized");
-    let saved: Vec<_> = shelf.saved.lock().expect("no panic").iter().map(|saved| saved.messages).collect();
+    let saved: Vec<_> = shelf.saved.lock().iter().map(|saved| saved.messages).collect();
     assert_eq!(saved, [0], "before its turn, with the prompt; the last turn ends with the run");
-    assert!(shelf.kept.lock().expect("no panic").is_empty(), "there is nothing to take up");
+    assert!(shelf.kept.lock().is_empty(), "there is nothing to take up");
 }
 
 #[tokio::test]
@@ -93,7 +94,7 @@ async fn a_run_that_is_not_completed_keeps_its_checkpoints_and_they_do_not_grow(
     ports.checks = vec![check::new("nagging", Points::END, Nagging)];
     let end = run(&ports, 40).await;
     assert_eq!(end.reason().as_str(), "max_turns_reached");
-    let kept = shelf.kept.lock().expect("no panic").clone();
+    let kept = shelf.kept.lock().clone();
     let sizes: Vec<_> = kept.iter().map(|kept| kept.state.text().len()).collect();
     assert!(kept.len() >= 40, "{} checkpoints", kept.len());
     assert!(sizes[sizes.len() - 1] < sizes[10] + 100, "they grow: {sizes:?}");

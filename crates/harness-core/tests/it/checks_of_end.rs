@@ -1,7 +1,7 @@
 //! Checks of the end of a run, through the real driver.
 
 use std::collections::VecDeque;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
 use harness_core::decide::{
     Check, CheckDecision, CheckVerdict, DecideCx, DynCheck, Guarded, OnError, Points, Subject, check,
@@ -15,6 +15,7 @@ use harness_core::testing::{EventLog, ModelStep, ScriptedModel, ScriptedTools, V
 use harness_core::tool::{ToolDef, ToolOutcome};
 use harness_core::transcript::Transcript;
 use harness_core::{Cancel, End, Fault, FaultSource, Json, Origin, Time};
+use parking_lot::Mutex;
 
 /// Says what it is told to, in order, then accepts; notes what it saw.
 #[derive(Clone, Default)]
@@ -39,8 +40,8 @@ impl Check for Hook {
         let Subject::End { progress, .. } = subject else { panic!("{subject:?}") };
         let calls: Vec<_> = progress.tool_calls.iter().map(|(tool, n)| format!("{tool}={n}")).collect();
         let line = format!("{} {} {}", progress.turn, calls.join(","), progress.signalled);
-        self.seen.lock().expect("no panic").push(line);
-        let says = self.says.lock().expect("no panic").pop_front();
+        self.seen.lock().push(line);
+        let says = self.says.lock().pop_front();
         says.unwrap_or(Ok(CheckVerdict::Accept)).map(CheckDecision::from)
     }
 }
@@ -93,7 +94,7 @@ async fn play_with(hook: &Hook, guarded: Guarded<dyn DynCheck>, mode: StopMode) 
     let mut run = Run::new(Arc::new(spec), Origin::default(), Transcript::default());
     let end = drive(&mut run, &ports, &Cancel::never(), Start::prompt(Message::user("go"))).await;
     let said = run.log().iter().filter(|message| matches!(***message, Message::User(_) | Message::Custom(_)));
-    let seen = hook.seen.lock().expect("no panic").clone();
+    let seen = hook.seen.lock().clone();
     Played {
         end,
         seen,

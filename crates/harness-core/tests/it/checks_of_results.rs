@@ -1,6 +1,6 @@
 //! Checks of results and of outputs of no use, through the real driver.
 
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
 use harness_core::decide::{
     Check, CheckDecision, CheckVerdict, DecideCx, DynCheck, Guarded, OnError, Points, Subject, check,
@@ -14,6 +14,7 @@ use harness_core::tool::{ToolDef, ToolOutcome};
 use harness_core::transcript::Transcript;
 use harness_core::turn::Turn;
 use harness_core::{Cancel, End, Evidence, Fault, FaultSource, Json, Millis, Origin, Time};
+use parking_lot::Mutex;
 
 use crate::bare::bare;
 
@@ -45,7 +46,7 @@ impl Check for Host {
             other => panic!("{other:?}"),
         };
         let line = format!("{point} {what} {}/{}", progress.iteration, cx.log.len());
-        self.seen.lock().expect("no panic").push(line);
+        self.seen.lock().push(line);
         if point != self.at {
             return Ok(CheckVerdict::Accept.into());
         }
@@ -97,7 +98,7 @@ async fn play(host: &Host, guarded: Guarded<dyn DynCheck>) -> Played {
     ports.hub.fold(events.clone());
     let mut turn = Turn::new(Arc::new(bare()), Origin::default(), Transcript::default());
     let end = drive(&mut turn, &ports, &Cancel::never(), Start::prompt(Message::user("go"))).await;
-    let seen = host.seen.lock().expect("no panic").clone();
+    let seen = host.seen.lock().clone();
     let texts = turn.log().iter().map(|message| message.joined_text()).collect();
     Played { end, seen, events: events.lines(), texts }
 }

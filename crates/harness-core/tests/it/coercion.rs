@@ -1,6 +1,6 @@
 //! Arguments are prepared, and brought to the types of their schema, before anything else looks at them.
 
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
 use harness_core::decide::{DecideCx, DynGate, GateVerdict, Guarded, Points, gate};
 use harness_core::driver::{Ports, drive};
@@ -12,6 +12,7 @@ use harness_core::tool::{Toolbox, tool_fn};
 use harness_core::transcript::Transcript;
 use harness_core::turn::Turn;
 use harness_core::{Cancel, Json, Origin, Time};
+use parking_lot::Mutex;
 
 use crate::bare::bare;
 
@@ -28,7 +29,7 @@ impl Seen {
     fn gate(&self) -> Guarded<dyn DynGate> {
         let seen = Arc::clone(&self.0);
         gate::func("seen", move |ask, _| {
-            seen.lock().expect("the notes").push(ask.call.arguments.text().to_owned());
+            seen.lock().push(ask.call.arguments.text().to_owned());
             GateVerdict::Allow
         })
     }
@@ -47,7 +48,7 @@ async fn check(arguments: &str, seen: &[&str], answer: &str) {
     let mut turn = Turn::new(Arc::new(spec), Origin::default(), Transcript::default());
     let start = Start::prompt(Message::user("go"));
     drive(&mut turn, &ports, &Cancel::never(), start).await;
-    assert_eq!(*gate.0.lock().expect("the notes"), seen);
+    assert_eq!(*gate.0.lock(), seen);
     let result = turn.log().get(2).expect("a result").joined_text();
     assert!(result.starts_with(answer), "{result}");
     let asked = turn.log().get(1).and_then(|message| message.as_assistant()?.tool_calls().next());
@@ -75,7 +76,7 @@ impl Renames {
         let asked = Arc::clone(&self.0);
         let rename = move |ask: &ProposedCall, _: &DecideCx| {
             let text = ask.call.arguments.text();
-            asked.lock().expect("the notes").push(text.to_owned());
+            asked.lock().push(text.to_owned());
             if text == "{}" {
                 return GateVerdict::Deny { message: "say how many".into() };
             }
@@ -101,8 +102,8 @@ async fn prepared(arguments: &str, asked: &[&str], seen: &[&str], answer: &str) 
     let spec = bare();
     let mut turn = Turn::new(Arc::new(spec), Origin::default(), Transcript::default());
     drive(&mut turn, &ports, &Cancel::never(), Start::prompt(Message::user("go"))).await;
-    assert_eq!(*renames.0.lock().expect("the notes"), asked);
-    assert_eq!(*gate.0.lock().expect("the notes"), seen);
+    assert_eq!(*renames.0.lock(), asked);
+    assert_eq!(*gate.0.lock(), seen);
     let result = turn.log().get(2).expect("a result").joined_text();
     assert!(result.starts_with(answer), "{result}");
     let asked = turn.log().get(1).and_then(|message| message.as_assistant()?.tool_calls().next());

@@ -1,6 +1,6 @@
 //! What a compaction does to views, budgets and sessions.
 
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
 use harness_core::driver::{Ports, compact, drive};
 use harness_core::limits::{Limit, Reached};
@@ -16,13 +16,14 @@ use harness_core::tool::{ToolDef, ToolOutcome};
 use harness_core::transcript::{Plan, Span, Transcript};
 use harness_core::turn::{Turn, TurnSpec};
 use harness_core::{Cancel, End, Evidence, Fault, Json, Origin, StopReason, Time};
+use parking_lot::Mutex;
 
 use crate::bare::bare;
 
 type Lines = Arc<Mutex<Vec<String>>>;
 
 fn note(lines: &Lines, line: String) {
-    lines.lock().expect("no panic").push(line);
+    lines.lock().push(line);
 }
 
 fn shown(view: &harness_core::transcript::View) -> String {
@@ -37,7 +38,7 @@ struct Reader(Mutex<Vec<Said>>, Lines);
 impl Model for Reader {
     async fn step(&self, request: ModelRequest, _: &dyn Deltas) -> Result<AssistantMessage, ModelFault> {
         note(&self.1, format!("model {}", shown(&request.view)));
-        let mut answers = self.0.lock().expect("no panic");
+        let mut answers = self.0.lock();
         if answers.is_empty() { Ok(AssistantMessage::text("done")) } else { answers.remove(0) }
     }
 }
@@ -52,7 +53,7 @@ impl Compactor for Steps {
         let measured = ask.measured.as_ref().map(|measured| (measured.messages, measured.plan.is_some()));
         note(&self.1, format!("compact {} {} {measured:?}", ask.reason.as_str(), shown(&ask.view)));
         let step = {
-            let mut steps = self.0.lock().expect("no panic");
+            let mut steps = self.0.lock();
             if steps.is_empty() { None } else { Some(steps.remove(0)) }
         };
         match step {
@@ -136,7 +137,7 @@ impl Scene {
     }
 
     fn seen(&self) -> Vec<String> {
-        self.lines.lock().expect("no panic").clone()
+        self.lines.lock().clone()
     }
 
     fn told(&self) -> Vec<String> {
@@ -262,7 +263,7 @@ struct Recalling(Mutex<u32>);
 
 impl ContextPipeline for Recalling {
     async fn recall(&self, _: &ViewCx) -> Result<Option<Plan>, Fault> {
-        let mut times = self.0.lock().expect("no panic");
+        let mut times = self.0.lock();
         *times += 1;
         let made = Span::Made(Arc::from([Arc::new(Message::user(format!("memory {times}")))]));
         Ok(Some(Plan { spans: Arc::from([made, Span::Kept(0..usize::MAX)]) }))

@@ -1,7 +1,7 @@
 //! The tokio driver: what ports do to a turn when they hang, panic, fail or are asked to stop.
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
 
 use futures_util::FutureExt as _;
 use harness_core::decide::gate;
@@ -15,6 +15,7 @@ use harness_core::tool::{RetryClass, Tool, ToolCx, ToolDef, ToolOutcome, Toolbox
 use harness_core::transcript::Transcript;
 use harness_core::turn::{Execution, OnToolFailure, Turn, TurnSpec};
 use harness_core::{Cancel, End, Json, Origin, ThreadId, Time};
+use parking_lot::Mutex;
 
 use crate::bare::bare;
 
@@ -168,12 +169,12 @@ impl Failing {
 
 impl Session for Failing {
     async fn append(&self, _: &EntryHead, entries: &[Entry<'_>], _: Durability) -> Result<(), SessionError> {
-        let mut left = self.left.lock().expect("no panic");
+        let mut left = self.left.lock();
         if *left == 0 {
             return Err(SessionError::new("session.write_failed", "disk full"));
         }
         *left -= 1;
-        self.stored.lock().expect("no panic").extend(entries.iter().map(|entry| match entry {
+        self.stored.lock().extend(entries.iter().map(|entry| match entry {
             Entry::Message(message) => message.role(),
             Entry::CallStarted { .. } => "started",
             _ => "other",
@@ -222,7 +223,7 @@ async fn when_nothing_can_be_stored_pure_tools_go_on_and_no_other_tool_starts() 
     assert_eq!(transcript[2..4], ["result a ok", r#"result b {"status":"cancelled","errorCode":"not_run"}"#]);
     let ran: Vec<_> = tools.executions().iter().map(|cx| cx.call.id.to_string()).collect();
     assert_eq!(ran, ["a"]);
-    assert_eq!(*session.stored.lock().expect("no panic"), ["user"]);
+    assert_eq!(*session.stored.lock(), ["user"]);
 }
 
 #[tokio::test]
@@ -265,7 +266,7 @@ fn check_left(step: ModelStep, expected: &[&str]) {
     let begin = Start::prompt(Message::user("go"));
     // The future is polled once and dropped.
     let _ = Box::pin(drive(&mut turn, &ports, &Cancel::never(), begin)).now_or_never();
-    assert_eq!(left.lock().unwrap_or_else(PoisonError::into_inner).0, expected);
+    assert_eq!(left.lock().0, expected);
 }
 
 #[test]

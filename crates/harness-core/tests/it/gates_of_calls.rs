@@ -1,6 +1,6 @@
 //! Gates before calls, through the real driver.
 
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
 use harness_core::decide::{DecideCx, DynGate, Gate, GateDecision, GateVerdict, Guarded, OnError, gate};
 use harness_core::driver::{Ports, drive};
@@ -13,6 +13,7 @@ use harness_core::tool::{FnTool, Toolbox};
 use harness_core::transcript::Transcript;
 use harness_core::turn::{Turn, TurnSpec};
 use harness_core::{Cancel, End, Fault, FaultSource, Json, Millis, Origin, Time};
+use parking_lot::Mutex;
 
 type Gates = Vec<Guarded<dyn DynGate>>;
 
@@ -20,7 +21,7 @@ type Gates = Vec<Guarded<dyn DynGate>>;
 type Seen = Arc<Mutex<Vec<String>>>;
 
 fn saw(seen: &Seen, what: String) {
-    seen.lock().expect("no panic").push(what);
+    seen.lock().push(what);
 }
 
 /// What a hook of these tests does.
@@ -119,7 +120,7 @@ async fn play_on(clock: VirtualClock, n: &str, hooks: impl FnOnce(&Seen) -> Gate
                 _ => None,
             })
             .collect(),
-        seen: seen.lock().expect("no panic").clone(),
+        seen: seen.lock().clone(),
         now: harness_core::port::Clock::now(&clock),
     }
 }

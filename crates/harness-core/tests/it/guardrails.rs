@@ -1,6 +1,6 @@
 //! Guardrails: what they let pass, what becomes of what they refuse.
 
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
 use harness_core::decide::{
     Check, CheckDecision, CheckVerdict, DecideCx, DynCheck, Guarded, OnError, Points, Subject, check,
@@ -13,6 +13,7 @@ use harness_core::tool::{ToolDef, ToolOutcome};
 use harness_core::transcript::Transcript;
 use harness_core::turn::{Turn, TurnSpec};
 use harness_core::{Cancel, End, Evidence, Fault, FaultSource, Json, Millis, Origin, Time};
+use parking_lot::Mutex;
 
 use crate::bare::bare;
 
@@ -39,7 +40,7 @@ struct Rail {
 impl Check for Rail {
     async fn judge(&self, subject: &Subject, _: &DecideCx) -> Result<CheckDecision, Fault> {
         let text = subject.text();
-        self.asked.lock().expect("unpoisoned").push(format!("{} {text}", self.name));
+        self.asked.lock().push(format!("{} {text}", self.name));
         let verdict = match self.does {
             Does::Pass => CheckVerdict::Accept,
             Does::Trip => CheckVerdict::refuse(format!("no {text}")),
@@ -129,7 +130,7 @@ impl Case {
             &Cancel::never(),
             Start::prompt(Message::user("may I?")),
         ));
-        let asked: Vec<String> = asked.lock().expect("unpoisoned").clone();
+        let asked: Vec<String> = asked.lock().clone();
         Seen {
             log: turn
                 .log()

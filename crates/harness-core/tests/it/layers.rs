@@ -1,6 +1,6 @@
 //! What memory layers are asked, on which path, and what their answers may do to a turn.
 
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
 use harness_core::decide::{Check, CheckDecision, CheckVerdict, DecideCx, Points, Subject, check};
 use harness_core::driver::{Ports, drive};
@@ -16,6 +16,7 @@ use harness_core::tool::{ToolDef, ToolOutcome};
 use harness_core::transcript::{Plan, Transcript};
 use harness_core::turn::{Execution, Turn};
 use harness_core::{Cancel, End, EntryId, Fault, FaultSource, Json, Origin, Outcome, Time};
+use parking_lot::Mutex;
 
 use crate::bare::bare;
 
@@ -40,7 +41,7 @@ impl Notebook {
     async fn note(&self, hook: &str, what: String, cx: &ViewCx) -> Result<(), Fault> {
         let agent = cx.prepared.as_ref().map_or("-", |prepared| prepared.agent.as_str());
         let line = format!("{hook}{what} [{} messages, {agent}, {}]", cx.log.len(), cx.progress.iteration);
-        self.log.lock().expect("no panic").push(line);
+        self.log.lock().push(line);
         if hook == self.hangs_at {
             std::future::pending::<()>().await;
         }
@@ -48,7 +49,7 @@ impl Notebook {
     }
 
     fn seen(&self) -> Vec<String> {
-        self.log.lock().expect("no panic").clone()
+        self.log.lock().clone()
     }
 }
 
@@ -207,7 +208,7 @@ impl Session for Ledger {
             Entry::CallFinished { call, .. } => format!("stored the result of {call} aside"),
             _ => "stored a note".to_owned(),
         });
-        self.0.lock().expect("no panic").extend(lines);
+        self.0.lock().extend(lines);
         Ok(())
     }
 
@@ -276,7 +277,7 @@ struct Nagging(Mutex<u32>);
 
 impl Check for Nagging {
     async fn judge(&self, _: &Subject, _: &DecideCx) -> Result<CheckDecision, Fault> {
-        let mut left = self.0.lock().expect("no panic");
+        let mut left = self.0.lock();
         if *left == 0 {
             return Ok(CheckVerdict::Accept.into());
         }
@@ -302,13 +303,13 @@ struct Queue(Mutex<Vec<EntryId>>, Log);
 
 impl Steering for Queue {
     fn waiting(&self) -> Vec<(EntryId, Arc<Message>)> {
-        let waiting = self.0.lock().expect("no panic");
+        let waiting = self.0.lock();
         waiting.iter().map(|id| (id.clone(), Arc::new(Message::user("hurry")))).collect()
     }
 
     fn injected(&self, entries: &[EntryId]) {
-        self.0.lock().expect("no panic").retain(|id| !entries.contains(id));
-        self.1.lock().expect("no panic").push("let go".to_owned());
+        self.0.lock().retain(|id| !entries.contains(id));
+        self.1.lock().push("let go".to_owned());
     }
 }
 

@@ -1,6 +1,6 @@
 //! One ledger: every model call on behalf of a run is reserved, settled and reported.
 
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
 use harness_core::decide::{
     Check, CheckDecision, CheckVerdict, DecideCx, Gate, GateDecision, GateVerdict, Points, Subject, check,
@@ -21,6 +21,7 @@ use harness_core::testing::{ModelStep, ScriptedModel, ScriptedTools, ToolStep, V
 use harness_core::tool::{ToolDef, ToolOutcome};
 use harness_core::transcript::{Plan, Transcript, View};
 use harness_core::{Cancel, End, Fault, Json, Origin, Time};
+use parking_lot::Mutex;
 
 use crate::bare::bare;
 
@@ -121,7 +122,7 @@ struct Seen(Arc<Mutex<Vec<Event>>>);
 
 impl Fold for Seen {
     fn apply(&mut self, event: &Event) {
-        self.0.lock().expect("a lock").push(event.clone());
+        self.0.lock().push(event.clone());
     }
 }
 
@@ -129,7 +130,7 @@ impl Seen {
     /// The charges, as the events tell them.
     fn charged(&self) -> TotalUsage {
         let mut sum = TotalUsage::default();
-        for event in &*self.0.lock().expect("a lock") {
+        for event in &*self.0.lock() {
             if let EventKind::ModelUsageCharged { purpose, usage } = &event.kind {
                 sum.add(*purpose, usage);
             }
@@ -240,7 +241,7 @@ impl Check for Twice {
         for _ in 0..2 {
             let said = self.0.ask(&cx.ledger).await;
             let said = said.map(|said| said.usage.expect("usage").all_tokens()).map_err(|fault| fault.code);
-            self.1.lock().expect("a lock").push(said);
+            self.1.lock().push(said);
         }
         Ok(CheckVerdict::Accept.into())
     }
@@ -256,7 +257,7 @@ fn fault_16_a_call_past_the_budget_is_refused_before_it_is_made() {
         ports.checks = vec![check::new("twice", Points::END, Twice(asked, Arc::clone(&told)))];
         let (end, _) = run(ports, limited(40));
         assert_eq!((end.reason().as_str(), end.usage.amount().tokens), ("answer_finalized", 112));
-        Arc::try_unwrap(told).expect("the last one").into_inner().expect("a lock")
+        Arc::try_unwrap(told).expect("the last one").into_inner()
     };
     assert_eq!(refused, [Ok(101), Err(ModelFaultCode::BudgetReached)]);
     assert_eq!(part.calls(), 1, "the second call was not made");

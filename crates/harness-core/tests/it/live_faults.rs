@@ -1,7 +1,7 @@
 //! Every port of the tokio driver panics, hangs or fails at every position, once and from then on: the run
 //! still ends with a legal pair, a legal transcript, and all finished work.
 
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
 use harness_core::decide::{
     Check, CheckDecision, CheckVerdict, DecideCx, Gate, GateDecision, GateVerdict, OnError, Points, Subject,
@@ -24,6 +24,7 @@ use harness_core::turn::Execution;
 use harness_core::{
     Cancel, End, EntryId, Fault, FaultSource, Json, Millis, Origin, Outcome, StopReason, Time,
 };
+use parking_lot::Mutex;
 
 use crate::laws::check_calls_and_results;
 
@@ -58,7 +59,7 @@ struct Cast(Arc<Mutex<State>>);
 
 impl Cast {
     fn with<T>(&self, f: impl FnOnce(&mut State) -> T) -> T {
-        f(&mut self.0.lock().expect("unpoisoned"))
+        f(&mut self.0.lock())
     }
 
     fn trouble(&self, port: &'static str) -> Option<Trouble> {
@@ -260,7 +261,7 @@ struct Ends(Arc<Mutex<usize>>);
 impl Fold for Ends {
     fn apply(&mut self, event: &Event) {
         if matches!(event.kind, EventKind::RunFinished { .. }) {
-            *self.0.lock().expect("unpoisoned") += 1;
+            *self.0.lock() += 1;
         }
     }
 }
@@ -291,7 +292,7 @@ async fn run(execution: Execution, plot: Option<Plot>) -> Ran {
     let mut machine = Run::new(Arc::new(spec), Origin::default(), Transcript::default());
     let end = drive(&mut machine, &ports, &Cancel::never(), Start::prompt(Message::user("go"))).await;
     let log = machine.log().iter().cloned().collect();
-    let ends_told = *ends.0.lock().expect("unpoisoned");
+    let ends_told = *ends.0.lock();
     Ran { end, log, ends_told, cast }
 }
 

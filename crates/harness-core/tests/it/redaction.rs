@@ -1,7 +1,7 @@
 //! Known secrets are in nothing that a run emits, stores or sends, wherever they come from.
 
 use std::fmt::Write as _;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
 use harness_core::driver::{Ports, drive};
 use harness_core::event::{Event, Fold, Seen};
@@ -13,6 +13,7 @@ use harness_core::tool::{ToolError, ToolOutcome, ToolUpdates, Toolbox, tool_fn};
 use harness_core::transcript::Transcript;
 use harness_core::turn::{Turn, TurnSpec};
 use harness_core::{Cancel, Json, Origin, Redactor, Time};
+use parking_lot::Mutex;
 
 const KEY: &str = "sk-0123456789abcdef";
 
@@ -21,7 +22,7 @@ struct Notes(Arc<Mutex<String>>);
 
 impl Notes {
     fn add(&self, value: &impl std::fmt::Debug) {
-        let _ = writeln!(self.0.lock().expect("the notes"), "{value:?}");
+        let _ = writeln!(self.0.lock(), "{value:?}");
     }
 }
 
@@ -102,7 +103,7 @@ async fn fault_11_a_known_secret_is_nowhere() {
     notes.add(&model.requests());
     let log: Vec<_> = turn.log().prefix().iter().cloned().collect();
     notes.add(&log);
-    let all = notes.0.lock().expect("the notes").clone();
+    let all = notes.0.lock().clone();
     assert!(!all.contains(KEY), "{all}");
     assert_eq!(end.answer.as_deref(), Some("The key is [redacted]"));
     assert_eq!(streamed, ["I read [redacted].The key is [redacted]", "[redacted]"]);

@@ -1,7 +1,7 @@
 //! The run machine: what checks decide about an end that claims to be complete.
 
 use std::collections::VecDeque;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
 use harness_core::decide::{Check, CheckDecision, CheckVerdict, DecideCx, Points, Subject, check};
 use harness_core::driver::{Ports, drive};
@@ -13,13 +13,14 @@ use harness_core::run::{Run, RunSpec};
 use harness_core::testing::{ScriptedModel, VirtualClock};
 use harness_core::transcript::Transcript;
 use harness_core::{Cancel, End, Fault, Origin, RunId, Time};
+use parking_lot::Mutex;
 
 /// Judges as it is told, in order; accepts when nothing is left.
 struct Told(Mutex<VecDeque<CheckVerdict>>);
 
 impl Check for Told {
     async fn judge(&self, _: &Subject, _: &DecideCx) -> Result<CheckDecision, Fault> {
-        Ok(self.0.lock().expect("no panic").pop_front().unwrap_or(CheckVerdict::Accept).into())
+        Ok(self.0.lock().pop_front().unwrap_or(CheckVerdict::Accept).into())
     }
 }
 
@@ -35,7 +36,7 @@ impl Fold for Turns {
     fn apply(&mut self, event: &Event) {
         if let EventKind::TurnFinished { end } = &event.kind {
             let turn = event.origin.turn.as_ref().map_or("", |id| id.as_str());
-            self.0.lock().expect("no panic").push(format!("{turn} {}", end.reason()));
+            self.0.lock().push(format!("{turn} {}", end.reason()));
         }
     }
 }
@@ -61,7 +62,7 @@ async fn run(
     let mut run = Run::new(Arc::new(spec), origin, Transcript::default());
     let end = drive(&mut run, &ports, &Cancel::never(), Start::prompt(Message::user("go"))).await;
     let texts = run.log().iter().map(|message| message.joined_text()).collect();
-    let turns = turns.0.lock().expect("no panic").clone();
+    let turns = turns.0.lock().clone();
     (end, texts, turns)
 }
 

@@ -1,6 +1,6 @@
 //! What stays of answers that break off, and what the parts around a turn are told of its progress.
 
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
 use harness_core::driver::{Ports, drive};
 use harness_core::machine::Start;
@@ -14,6 +14,7 @@ use harness_core::tool::{ToolDef, ToolOutcome, ToolUpdates, Toolbox, tool_fn};
 use harness_core::transcript::{self, Transcript};
 use harness_core::turn::{Turn, TurnSpec};
 use harness_core::{Cancel, EntryId, Json, Origin, Time};
+use parking_lot::Mutex;
 
 use crate::bare::bare;
 
@@ -132,7 +133,7 @@ impl Steering for Asked {
     }
 
     fn waiting_at(&self, point: DrainPoint) -> Vec<(EntryId, Arc<Message>)> {
-        self.0.lock().expect("no panic").push(point);
+        self.0.lock().push(point);
         Vec::new()
     }
 
@@ -155,7 +156,7 @@ async fn a_queue_is_told_where_the_turn_stands() {
     let mut turn = Turn::new(Arc::new(spec), Origin::default(), Transcript::default());
     drive(&mut turn, &ports, &Cancel::never(), Start::prompt(Message::user("go"))).await;
     assert_eq!(
-        *asked.0.lock().expect("no panic"),
+        *asked.0.lock(),
         [DrainPoint::Begin, DrainPoint::Round, DrainPoint::Round, DrainPoint::Answer]
     );
 }
@@ -170,13 +171,13 @@ impl Steering for Objection {
     }
 
     fn waiting_at(&self, point: DrainPoint) -> Vec<(EntryId, Arc<Message>)> {
-        let waits = point == DrainPoint::Answer && !*self.0.lock().expect("no panic");
+        let waits = point == DrainPoint::Answer && !*self.0.lock();
         if waits { vec![("e".into(), Arc::new(Message::user("not yet")))] } else { Vec::new() }
     }
 
     fn injected(&self, entries: &[EntryId]) {
         assert_eq!(entries, ["e".into()] as [EntryId; 1]);
-        *self.0.lock().expect("no panic") = true;
+        *self.0.lock() = true;
     }
 }
 
@@ -201,7 +202,7 @@ struct Heard(Mutex<Vec<String>>);
 impl ToolUpdates for Heard {
     fn update(&self, call: &Arc<ToolCall>, content: Vec<Block>) {
         let text: String = content.iter().filter_map(|block| block.as_text()).collect();
-        self.0.lock().expect("no panic").push(format!("{} {text}", call.id));
+        self.0.lock().push(format!("{} {text}", call.id));
     }
 }
 
@@ -219,7 +220,7 @@ async fn a_tool_tells_how_far_it_is_and_the_model_never_sees_it() {
     let spec = bare();
     let mut turn = Turn::new(Arc::new(spec), Origin::default(), Transcript::default());
     drive(&mut turn, &ports, &Cancel::never(), Start::prompt(Message::user("go"))).await;
-    assert_eq!(*heard.0.lock().expect("no panic"), ["c 10%", "c 90%"]);
+    assert_eq!(*heard.0.lock(), ["c 10%", "c 90%"]);
     assert_eq!(lines(&turn)[2], "toolResult full");
 }
 
@@ -232,14 +233,14 @@ struct Moody {
 
 impl Session for Moody {
     async fn append(&self, _: &EntryHead, entries: &[Entry<'_>], _: Durability) -> Result<(), SessionError> {
-        if !*self.mended.lock().expect("no panic") {
+        if !*self.mended.lock() {
             return Err(SessionError::new("session.write_failed", "disk full"));
         }
         let texts = entries.iter().filter_map(|entry| match entry {
             Entry::Message(message) => Some(message.joined_text()),
             _ => None,
         });
-        self.stored.lock().expect("no panic").extend(texts);
+        self.stored.lock().extend(texts);
         Ok(())
     }
 
@@ -258,12 +259,12 @@ async fn law_4_what_one_turn_could_not_store_the_next_one_stores_first() {
     let end = drive(&mut turn, &ports, &Cancel::never(), Start::prompt(Message::user("one"))).await;
     assert_eq!((end.persist_failed.as_deref(), turn.stored()), (Some("disk full"), 0));
 
-    *session.mended.lock().expect("no panic") = true;
+    *session.mended.lock() = true;
     let stored = turn.stored();
     let mut turn = Turn::new(spec, Origin::default(), turn.into_log()).with_stored(stored);
     let end = drive(&mut turn, &ports, &Cancel::never(), Start::prompt(Message::user("two"))).await;
     assert_eq!((end.persist_failed.as_deref(), turn.stored()), (None, 4));
-    assert_eq!(*session.stored.lock().expect("no panic"), ["one", "a", "two", "b"]);
+    assert_eq!(*session.stored.lock(), ["one", "a", "two", "b"]);
 }
 
 /// Whatever transcript a machine is given, its model is sent each call with its one result.

@@ -1,10 +1,11 @@
 //! Internal side of a channel.
 
 use std::fmt;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
 use harness_core::port::Clock;
 use harness_core::{Cancel, Json, Millis};
+use parking_lot::{Mutex, MutexGuard};
 
 use super::state::{Place, State};
 use super::{ChannelError, ChannelSpec, Mode};
@@ -29,7 +30,7 @@ impl Shared {
     }
 
     pub(super) fn lock(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        self.state.lock()
     }
 
     pub(super) fn closed(&self) -> ChannelError {

@@ -2,10 +2,11 @@
 
 use std::collections::BTreeMap;
 use std::fmt;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
 use harness_core::Cancel;
 use harness_core::port::Clock;
+use parking_lot::Mutex;
 
 use super::handle::{Channel, Shared};
 use super::{ChannelError, ChannelSpec, ExternalChannel};
@@ -28,7 +29,7 @@ struct Scope {
 
 impl fmt::Debug for Channels {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_set().entries(self.lock().channels.keys()).finish()
+        f.debug_set().entries(self.scope.lock().channels.keys()).finish()
     }
 }
 
@@ -36,10 +37,6 @@ impl Channels {
     /// Creates an empty scope.
     pub fn new(clock: Arc<dyn Clock>) -> Self {
         Self { clock, scope: Arc::default() }
-    }
-
-    fn lock(&self) -> MutexGuard<'_, Scope> {
-        self.scope.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Opens a channel, creating it on first use. Its waits end when `cancel` fires.
@@ -63,20 +60,20 @@ impl Channels {
 
     /// Closes all channels and ends all waits. Buffered values stay.
     pub fn close(&self) {
-        let mut scope = self.lock();
+        let mut scope = self.scope.lock();
         scope.closed = true;
         scope.channels.values().for_each(|channel| channel.lock().close());
     }
 
     /// Reopens all channels.
     pub fn reopen(&self) {
-        let mut scope = self.lock();
+        let mut scope = self.scope.lock();
         scope.closed = false;
         scope.channels.values().for_each(|channel| channel.lock().closed = false);
     }
 
     fn find(&self, spec: &ChannelSpec) -> Result<Arc<Shared>, ChannelError> {
-        let mut scope = self.lock();
+        let mut scope = self.scope.lock();
         let name = || Arc::clone(&spec.name);
         if let Some(channel) = scope.channels.get(&spec.name) {
             let (declared, asked) = (channel.spec.mode, spec.mode);

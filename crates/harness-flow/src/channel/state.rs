@@ -1,9 +1,10 @@
 //! State of a channel: values and waiting parties, without any wait.
 
 use std::collections::VecDeque;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::sync::{Arc, Weak};
 
 use harness_core::Json;
+use parking_lot::Mutex;
 use tokio::sync::{Notify, oneshot};
 
 use super::Mode;
@@ -230,13 +231,9 @@ impl Watch {
         Self { unread: Mutex::default(), changed: Notify::new(), capacity }
     }
 
-    fn lock(&self) -> MutexGuard<'_, Unread> {
-        self.unread.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// Buffers a value, dropping the oldest if full. Returns `true`: the listener exists.
     fn put(&self, value: Json) -> bool {
-        let mut held = self.lock();
+        let mut held = self.unread.lock();
         if held.values.len() >= self.capacity {
             held.values.pop_front();
             held.missed += 1;
@@ -248,18 +245,18 @@ impl Watch {
     }
 
     fn close(&self) {
-        self.lock().closed = true;
+        self.unread.lock().closed = true;
         self.changed.notify_one();
     }
 
     pub(super) fn missed(&self) -> u64 {
-        self.lock().missed
+        self.unread.lock().missed
     }
 
     pub(super) async fn next(&self) -> Option<Json> {
         loop {
             let (value, closed) = {
-                let mut held = self.lock();
+                let mut held = self.unread.lock();
                 (held.values.pop_front(), held.closed)
             };
             if value.is_some() || closed {

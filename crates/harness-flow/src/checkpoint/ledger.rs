@@ -2,16 +2,17 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Bound;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex};
 
 use harness_core::limits::Amount;
 use harness_core::{Json, RunId};
 use harness_host::{DynStorage, StorageError};
+use parking_lot::Mutex;
 
 use super::Retention;
 use super::record::{Beginning, Record, Start, VERSION, prefix};
-use crate::context::{Context, lock};
+use crate::context::Context;
 use crate::log::is_at_or_beneath;
 use crate::shared_budget::sum;
 use crate::{StepInfo, StepKind};
@@ -71,7 +72,7 @@ impl Ledger {
     /// Takes the recorded output of a step, with its messages and state. A different kind of step discards the
     /// record.
     pub(crate) fn replay(&self, info: &StepInfo, context: &Context) -> Option<Json> {
-        let mut earlier = lock(&self.earlier);
+        let mut earlier = self.earlier.lock();
         let recorded =
             earlier.records.get(&info.path).map(|(_, record)| (record.kind, record.output.clone()));
         let holds_others = !matches!(info.kind, StepKind::Run | StepKind::Model | StepKind::Tool);
@@ -91,7 +92,7 @@ impl Ledger {
             _ => {
                 earlier.take(&info.path);
                 drop(earlier);
-                lock(&context.log).forget(|path| is_at_or_beneath(path, &info.path));
+                context.log.lock().forget(|path| is_at_or_beneath(path, &info.path));
             }
         }
         None
@@ -99,14 +100,14 @@ impl Ledger {
 
     /// Recorded usage of a step and its children.
     pub(crate) fn spent_at(&self, path: &str) -> Amount {
-        let earlier = lock(&self.earlier);
+        let earlier = self.earlier.lock();
         let at = earlier.spent.iter().filter(|(spent_at, _)| is_at_or_beneath(spent_at, path));
         at.fold(Amount::NONE, |total, (_, spent)| sum(total, *spent))
     }
 
     /// Whether an earlier process started a call at `path` whose result is unknown.
     pub(crate) fn has_open_call(&self, path: &str) -> bool {
-        lock(&self.earlier).open_calls.contains(path)
+        self.earlier.lock().open_calls.contains(path)
     }
 
     /// Records the start of a call.
@@ -129,18 +130,18 @@ impl Ledger {
             self.record_spent(info, context, spent).await;
             return Err(format!("output of {bytes} bytes exceeds the limit of {most}"));
         }
-        let messages = lock(&context.log).unrecorded(&info.path);
+        let messages = context.log.lock().unrecorded(&info.path);
         let data = context.take_changed();
         let changed = data.is_some();
         let record = Record { output: Some(output.clone()), messages, data, ..empty(info, context, spent) };
         match self.write(&record).await {
             Ok(number) => {
-                lock(&context.log).recorded(&record.messages);
+                context.log.lock().recorded(&record.messages);
                 self.thin(number).await;
                 Ok(())
             }
             Err(error) => {
-                lock(&context.data).changed |= changed;
+                context.data.lock().changed |= changed;
                 Err(error.to_string())
             }
         }
@@ -201,7 +202,7 @@ impl Earlier {
 /// Restores messages and state of finished steps in a new context.
 fn apply(taken: Vec<(u64, Record)>, context: &Context) {
     for (_, record) in taken.into_iter().filter(|(_, record)| record.context == context.key) {
-        lock(&context.log).restore(record.messages);
+        context.log.lock().restore(record.messages);
         if let Some(data) = record.data {
             context.put(data);
         }

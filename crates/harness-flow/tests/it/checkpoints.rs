@@ -1,7 +1,7 @@
 //! What a restored execution does again, and what it does not.
 
 use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
 use harness_core::driver::Ports;
 use harness_core::message::{AssistantMessage, Cost, Message, Usage};
@@ -15,6 +15,7 @@ use harness_flow::{
     TurnAgent, Until,
 };
 use harness_host::{Storage, StorageError};
+use parking_lot::Mutex;
 
 use crate::stage::{Stage, text};
 
@@ -24,21 +25,21 @@ pub(crate) struct Shelf(Arc<Mutex<BTreeMap<String, Json>>>);
 
 impl Storage for Shelf {
     async fn get(&self, key: &str) -> Result<Option<Json>, StorageError> {
-        Ok(self.0.lock().expect("a lock").get(key).cloned())
+        Ok(self.0.lock().get(key).cloned())
     }
 
     async fn set(&self, key: &str, value: &Json) -> Result<(), StorageError> {
-        self.0.lock().expect("a lock").insert(key.to_owned(), value.clone());
+        self.0.lock().insert(key.to_owned(), value.clone());
         Ok(())
     }
 
     async fn delete(&self, key: &str) -> Result<(), StorageError> {
-        self.0.lock().expect("a lock").remove(key);
+        self.0.lock().remove(key);
         Ok(())
     }
 
     async fn list(&self, prefix: &str) -> Result<Vec<String>, StorageError> {
-        Ok(self.0.lock().expect("a lock").keys().filter(|key| key.starts_with(prefix)).cloned().collect())
+        Ok(self.0.lock().keys().filter(|key| key.starts_with(prefix)).cloned().collect())
     }
 }
 
@@ -68,11 +69,11 @@ impl World {
             let (name, ran, crash) = (name.clone(), Arc::clone(&ran), Arc::clone(&crash));
             async move {
                 let occurrence = {
-                    let mut ran = ran.lock().expect("a lock");
+                    let mut ran = ran.lock();
                     ran.push(name.clone());
                     ran.iter().filter(|ran| **ran == name).count()
                 };
-                if *crash.lock().expect("a lock") == Some((name.clone(), occurrence)) {
+                if *crash.lock() == Some((name.clone(), occurrence)) {
                     std::future::pending::<()>().await;
                 }
                 cx.append(Message::user(&*name));
@@ -83,7 +84,7 @@ impl World {
     }
 
     fn ran(&self) -> String {
-        std::mem::take(&mut *self.ran.lock().expect("a lock")).join(" ")
+        std::mem::take(&mut *self.ran.lock()).join(" ")
     }
 
     /// Runs until the process dies.
@@ -97,7 +98,7 @@ impl World {
     }
 
     fn restored(&self) -> Execution {
-        *self.crash.lock().expect("a lock") = None;
+        *self.crash.lock() = None;
         self.stage.drive(self.runner().restore("x")).expect("it can be read").expect("it is there")
     }
 
@@ -215,12 +216,12 @@ fn a_childs_messages_come_back_with_its_steps() {
     let seen = Arc::new(Mutex::new(0));
     let noted = Arc::clone(&seen);
     let look = Step::run("look", move |input: String, cx: StepCx| {
-        *noted.lock().expect("a lock") = cx.messages().len();
+        *noted.lock() = cx.messages().len();
         async move { Ok::<_, String>(input) }
     });
     let inner = Loop::sequence("inner", [world.step("a"), world.step("c"), look]);
     world.check(&Step::spawn("child", inner.into()), "a c", "c", "in>a>c");
-    assert_eq!(*seen.lock().expect("a lock"), 2);
+    assert_eq!(*seen.lock(), 2);
 }
 
 #[test]
@@ -228,7 +229,7 @@ fn a_round_that_is_tried_again_keeps_its_place() {
     let world = World::new("p", 3);
     let broken = Arc::new(Mutex::new(true));
     let once = Step::run("once", move |input: String, _| {
-        let fails = std::mem::take(&mut *broken.lock().expect("a lock"));
+        let fails = std::mem::take(&mut *broken.lock());
         async move { if fails { Err("not yet") } else { Ok(input) } }
     });
     let root = Loop::new("root", [world.step("p"), once], Until::max_steps(2)).on_error(OnLoopError::Retry);
@@ -301,7 +302,7 @@ fn law_5_an_unsafe_call_that_had_begun_is_not_made_twice() {
     let tool = |hangs: bool, pure: bool| {
         let calls = Arc::clone(&calls);
         let tool = tool_fn("pay", "Pays", move |_: serde_json::Value, _| {
-            *calls.lock().expect("a lock") += 1;
+            *calls.lock() += 1;
             async move {
                 if hangs {
                     std::future::pending::<()>().await;
@@ -318,7 +319,7 @@ fn law_5_an_unsafe_call_that_had_begun_is_not_made_twice() {
         let done = world.stage.drive(execution.run(&flow, Json::empty_object()));
         assert_eq!(done.as_ref().map_err(FlowError::kind).cloned(), expected);
     }
-    assert_eq!(*calls.lock().expect("a lock"), 3);
+    assert_eq!(*calls.lock(), 3);
 }
 
 #[test]
@@ -329,7 +330,7 @@ fn another_version_is_refused_and_a_damaged_record_runs_again() {
     world.ran();
     let change = |key: &str, text: &str| {
         let value = Json::parse(text).expect("JSON");
-        world.shelf.0.lock().expect("a lock").insert(key.to_owned(), value)
+        world.shelf.0.lock().insert(key.to_owned(), value)
     };
     change("flow:x:step:00000001", "{}");
     let execution = world.restored();
@@ -339,7 +340,7 @@ fn another_version_is_refused_and_a_damaged_record_runs_again() {
     let fault = world.stage.drive(world.runner().restore("x")).expect_err("another version");
     assert!(matches!(fault, CheckpointError::Version { found: 2, known: 1, .. }), "{fault}");
     world.stage.drive(world.runner().clear(&RunId::from("x"))).expect("it can be removed");
-    assert!(world.shelf.0.lock().expect("a lock").is_empty());
+    assert!(world.shelf.0.lock().is_empty());
     assert!(world.stage.drive(world.runner().restore("x")).expect("it can be read").is_none());
 }
 
@@ -349,7 +350,7 @@ fn storage_grows_with_the_work_and_each_message_is_stored_once() {
     let root = Loop::new("root", [world.step("say-this-only-once")], Until::max_steps(40));
     let execution = world.runner().start(ExecutionSpec::new("x"));
     world.stage.drive(execution.run(&Flow::new(root).expect("a flow"), text(""))).expect("an output");
-    let shelf = world.shelf.0.lock().expect("a lock");
+    let shelf = world.shelf.0.lock();
     let stored = shelf.values().map(|value| value.text().matches("\"text\":\"say-this-only-once\"").count());
     assert_eq!((stored.sum::<usize>(), shelf.len()), (40, 42));
 }
@@ -363,23 +364,23 @@ struct CountsTurns {
 
 impl ContextPipeline for CountsTurns {
     async fn begin(&self, _: &ViewCx) -> Result<(), Fault> {
-        let count = self.state.lock().expect("a lock").get_or_insert_default().checked_add(1);
-        *self.state.lock().expect("a lock") = count;
-        self.seen.lock().expect("a lock").extend(count);
+        let count = self.state.lock().get_or_insert_default().checked_add(1);
+        *self.state.lock() = count;
+        self.seen.lock().extend(count);
         Ok(())
     }
 
     async fn complete(&self, _: Outcome, _: &ViewCx) -> Result<(), Fault> {
-        *self.state.lock().expect("a lock") = None;
+        *self.state.lock() = None;
         Ok(())
     }
 
     fn save_states(&self, _: &Origin) -> Option<Json> {
-        self.state.lock().expect("a lock").and_then(|count| Json::of(&count).ok())
+        self.state.lock().and_then(|count| Json::of(&count).ok())
     }
 
     fn restore_states(&self, _: &Origin, states: &Json) {
-        *self.state.lock().expect("a lock") = states.to().ok();
+        *self.state.lock() = states.to().ok();
     }
 }
 
@@ -401,5 +402,5 @@ fn fault_42_layer_state_is_restored_with_the_execution() {
     let flow = Flow::new(root).expect("a flow");
     let output = world.stage.drive(execution.run(&flow, text("in"))).expect("an output");
     assert_eq!(output.text(), r#""two""#);
-    assert_eq!(*seen.lock().expect("a lock"), [1, 2], "the second step goes on with the state of the first");
+    assert_eq!(*seen.lock(), [1, 2], "the second step goes on with the state of the first");
 }

@@ -1,6 +1,6 @@
 //! Steps: what each gives, how each fails, what is called around them.
 
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
 use harness_core::decide::{DecideCx, DynGate, Gate, GateDecision, GateVerdict, Guarded, gate};
 use harness_core::limits::Amount;
@@ -14,6 +14,7 @@ use harness_flow::{
     Backoff, ExecutionSpec, Flow, FlowError, FlowEvent, Loop, MeaningRouter, Parallel, Retry, Step, StepCx,
     StepHooks, StepInfo, Until,
 };
+use parking_lot::Mutex;
 
 use crate::stage::{Stage, text};
 
@@ -95,12 +96,12 @@ fn retries_wait_and_say_that_they_are_used_up() {
     let (times, clock) = (Arc::clone(&tried), stage.clock.clone());
     let step = Step::run("a", move |_: Json, _| {
         use harness_core::port::Clock as _;
-        times.lock().expect("a lock").push(clock.now().0);
+        times.lock().push(clock.now().0);
         async { Err::<Json, _>("not yet") }
     });
     let retry = Retry::new(3).waiting(Backoff::Exponential, Millis(10));
     assert_eq!(stage.run(step.retry(retry), text("in")), "step `a` failed at every attempt: not yet");
-    assert_eq!(*tried.lock().expect("a lock"), [0, 10, 30]);
+    assert_eq!(*tried.lock(), [0, 10, 30]);
 }
 
 #[test]
@@ -317,7 +318,7 @@ fn fault_42_a_gate_that_halts_ends_the_flow_and_says_why() {
     let runner = runner.observe(move |event: &FlowEvent| {
         if let FlowEvent::GateDecided { gate, verdict, facts, .. } = event {
             let facts = facts.as_ref().map(Json::to_string).unwrap_or_default();
-            events.lock().expect("a lock").push(format!("{gate} {verdict} {facts}"));
+            events.lock().push(format!("{gate} {verdict} {facts}"));
         }
     });
     let double = tool_fn("double", "Doubles", |args: Number, _| async move { format!("{}", 2 * args.n) });
@@ -328,7 +329,7 @@ fn fault_42_a_gate_that_halts_ends_the_flow_and_says_why() {
         stage.run_with(runner, root, input),
         "step `t`: gate `budget` halted the execution at the call of `double`: nothing is left"
     );
-    assert_eq!(*heard.lock().expect("a lock"), [r#"budget halt {"left":0}"#]);
+    assert_eq!(*heard.lock(), [r#"budget halt {"left":0}"#]);
 }
 
 #[derive(Default)]
@@ -336,7 +337,7 @@ struct Notes(Mutex<Vec<String>>);
 
 impl StepHooks for Notes {
     async fn before(&self, step: &StepInfo, input: &Json, _: &StepCx) -> Result<(), String> {
-        self.0.lock().expect("a lock").push(format!("before {} {input}", step.path));
+        self.0.lock().push(format!("before {} {input}", step.path));
         if &*step.id == "forbidden" { Err("not today".to_owned()) } else { Ok(()) }
     }
 
@@ -346,7 +347,7 @@ impl StepHooks for Notes {
         output: &Result<Json, FlowError>,
         _: &StepCx,
     ) -> Result<(), String> {
-        self.0.lock().expect("a lock").push(format!("after {} {}", step.id, output.is_ok()));
+        self.0.lock().push(format!("after {} {}", step.id, output.is_ok()));
         if &*step.id == "b" { Err("too late".to_owned()) } else { Ok(()) }
     }
 }
@@ -358,13 +359,13 @@ fn hooks_are_called_around_every_step() {
     let runner =
         stage.runner_with(|runner| runner.hooks = Some(notes.clone())).observe(move |event: &FlowEvent| {
             if let FlowEvent::HookFailed(step, problem) = event {
-                heard.lock().expect("a lock").push(format!("{}: {problem}", step.id));
+                heard.lock().push(format!("{}: {problem}", step.id));
             }
         });
     let root = Loop::sequence("root", [tag("a"), tag("b"), tag("forbidden")]);
     let told = stage.run_with(runner, root, text("in"));
     assert_eq!(told, "step `forbidden` failed: its before hook failed: not today");
-    let called = notes.0.lock().expect("a lock").join("\n");
+    let called = notes.0.lock().join("\n");
     insta::assert_snapshot!(called, @r#"
     before /root#0 "in"
     before /root#0/a#0 "in"
@@ -375,7 +376,7 @@ fn hooks_are_called_around_every_step() {
     after forbidden false
     after root false
     "#);
-    assert_eq!(*failed.lock().expect("a lock"), ["b: too late"]);
+    assert_eq!(*failed.lock(), ["b: too late"]);
 }
 
 #[test]
@@ -398,7 +399,7 @@ fn detached_work_tells_its_end_by_itself_and_is_paid_by_the_execution() {
         });
         async move {
             for ms in [10_u64, 1_000] {
-                kept.lock().expect("a lock").push(cx.detach(&work, Json::of(&ms).unwrap_or_default())?);
+                kept.lock().push(cx.detach(&work, Json::of(&ms).unwrap_or_default())?);
             }
             Ok::<_, FlowError>(())
         }
@@ -408,7 +409,7 @@ fn detached_work_tells_its_end_by_itself_and_is_paid_by_the_execution() {
     let local = tokio::runtime::Builder::new_current_thread().build().expect("a runtime");
     let _inside = local.enter();
     stage.drive(execution.run(&flow, Json::null())).expect("an output");
-    let handles = handles.lock().expect("a lock").clone();
+    let handles = handles.lock().clone();
     let [quick, late] = handles.as_slice() else { unreachable!("two were started") };
     local.block_on(tokio::task::yield_now());
     assert_eq!(quick.result(), None);

@@ -1,12 +1,13 @@
 //! Loops: when they stop, what a failure does, what the next round gets.
 
 use std::collections::VecDeque;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
 use harness_core::message::Cost;
 use harness_core::{Json, Millis};
 use harness_flow::channel::ChannelSpec;
 use harness_flow::{ExecutionSpec, Flow, Loop, OnLoopError, Step, StepCx, Until, Verdict};
+use parking_lot::Mutex;
 
 use crate::stage::{Stage, text};
 
@@ -16,8 +17,8 @@ fn script(outputs: &[&str]) -> (Step, Arc<Mutex<Vec<String>>>) {
     let (outputs, inputs) = (Mutex::new(outputs), Arc::new(Mutex::new(Vec::new())));
     let noted = Arc::clone(&inputs);
     let step = Step::run("body", move |input: String, _| {
-        noted.lock().expect("a lock").push(input);
-        let next = outputs.lock().expect("a lock").pop_front().expect("one more output");
+        noted.lock().push(input);
+        let next = outputs.lock().pop_front().expect("one more output");
         async move { next.strip_prefix('!').map_or(Ok(next.clone()), |problem| Err(problem.to_owned())) }
     });
     (step, inputs)
@@ -27,7 +28,7 @@ fn script(outputs: &[&str]) -> (Step, Arc<Mutex<Vec<String>>>) {
 fn check(outputs: &[&str], until: Until, make: impl FnOnce(Loop) -> Loop, expected: &str, inputs: &[&str]) {
     let (body, seen) = script(outputs);
     let told = Stage::new().run(make(Loop::new("loop", [body], until)), text("in"));
-    assert_eq!((&*told, seen.lock().expect("a lock").as_slice()), (expected, own(inputs).as_slice()));
+    assert_eq!((&*told, seen.lock().as_slice()), (expected, own(inputs).as_slice()));
 }
 
 fn own(texts: &[&str]) -> Vec<String> {
@@ -92,12 +93,12 @@ fn check_verdict(until: &Until, expected: &str) {
         let (until, noted) = (until.clone(), Arc::clone(&noted));
         async move {
             let verdict = until.judge(&snapshot).await;
-            *noted.lock().expect("a lock") = verdict.reason.or(verdict.feedback).unwrap_or_default();
+            *noted.lock() = verdict.reason.or(verdict.feedback).unwrap_or_default();
             Ok(Verdict::stop("seen"))
         }
     });
     check(&["a"], judge, plain, r#""a""#, &["in"]);
-    assert_eq!(*told.lock().expect("a lock"), expected);
+    assert_eq!(*told.lock(), expected);
 }
 
 #[test]

@@ -1,7 +1,7 @@
 //! Where steps work: ports, the working folder, params.
 
 use std::fmt::Write as _;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
 use harness_core::port::BoxFuture;
 use harness_core::tool::{SchemaValidator, ShallowSchemas};
@@ -11,6 +11,7 @@ use harness_host::{
     MemoryWorkspace, Params, ParamsFault, Precondition, Process, ProcessFault, ProcessOptions, ProcessOutput,
     RootCwd, Shell, Subprocess, Workplace, WorkspaceFile,
 };
+use parking_lot::Mutex;
 
 use crate::stage::{Stage, text};
 
@@ -20,13 +21,13 @@ struct Noted(Arc<Mutex<String>>);
 
 impl Noted {
     fn note(&self, what: &str) {
-        let mut noted = self.0.lock().unwrap();
+        let mut noted = self.0.lock();
         let gap = if noted.is_empty() { "" } else { " | " };
         write!(noted, "{gap}{what}").unwrap();
     }
 
     fn take(&self) -> String {
-        std::mem::take(&mut self.0.lock().unwrap())
+        std::mem::take(&mut self.0.lock())
     }
 
     fn place(&self) -> Workplace {
@@ -252,12 +253,12 @@ fn a_process_outlives_its_step_but_not_the_abort_of_its_execution() {
         let keep = Arc::clone(&keep);
         async move {
             let process = cx.start("serve", &[], &ProcessOptions::new()).await?;
-            *keep.lock().unwrap() = Some(process);
+            *keep.lock() = Some(process);
             Ok::<_, ProcessFault>(())
         }
     });
     run(&stage, &execution, start).expect("it is started");
-    let process = kept.lock().unwrap().take().expect("a process");
+    let process = kept.lock().take().expect("a process");
     assert_eq!(process.result(), None);
     execution.abort("enough");
     assert_eq!(stage.drive(process.wait()).unwrap_err().kind(), "cancelled");

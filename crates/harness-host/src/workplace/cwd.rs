@@ -1,7 +1,9 @@
 //! The working directory, as a name.
 
 use std::fmt;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
+
+use parking_lot::Mutex;
 
 /// A working directory and the previous one.
 ///
@@ -66,23 +68,19 @@ impl RootCwd {
         Self(Arc::new(Mutex::new(Cell { folder, changed: false })))
     }
 
-    fn lock(&self) -> MutexGuard<'_, Cell> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// Current directory.
     pub fn get(&self) -> Arc<str> {
-        Arc::clone(&self.lock().folder.current)
+        Arc::clone(&self.0.lock().folder.current)
     }
 
     /// Directory before the last change.
     pub fn previous(&self) -> Option<Arc<str>> {
-        self.lock().folder.previous.clone()
+        self.0.lock().folder.previous.clone()
     }
 
     /// Changes the directory. Returns whether it changed; setting the current one keeps the previous one.
     pub fn set(&self, folder: impl Into<Arc<str>>) -> bool {
-        let (folder, mut cell) = (folder.into(), self.lock());
+        let (folder, mut cell) = (folder.into(), self.0.lock());
         let changed = cell.folder.current != folder;
         if changed {
             cell.folder.previous = Some(std::mem::replace(&mut cell.folder.current, folder));
@@ -93,7 +91,7 @@ impl RootCwd {
 
     /// Current and previous directory.
     pub fn folder(&self) -> WorkingFolder {
-        self.lock().folder.clone()
+        self.0.lock().folder.clone()
     }
 
     /// Independent copy.
@@ -104,17 +102,17 @@ impl RootCwd {
     /// Adopts the directory of a copy, if the copy changed.
     pub fn take_over(&self, copy: &Self) {
         let taken = {
-            let copy = copy.lock();
+            let copy = copy.0.lock();
             copy.changed.then(|| copy.folder.clone())
         };
         if let Some(folder) = taken {
-            *self.lock() = Cell { folder, changed: true };
+            *self.0.lock() = Cell { folder, changed: true };
         }
     }
 
     /// Sets both at once.
     pub fn put(&self, folder: WorkingFolder) {
-        let mut cell = self.lock();
+        let mut cell = self.0.lock();
         cell.changed |= cell.folder != folder;
         cell.folder = folder;
     }

@@ -1,7 +1,8 @@
 //! A workspace in memory.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::{Mutex, PoisonError};
+
+use parking_lot::Mutex;
 
 use super::{
     EntryKind, Precondition, Snippet, Workspace, WorkspaceEntry, WorkspaceFault, WorkspaceFaultCode,
@@ -64,7 +65,7 @@ impl MemoryWorkspace {
     }
 
     fn with<T>(&self, work: impl FnOnce(&mut BTreeMap<String, WorkspaceFile>) -> T) -> T {
-        work(&mut self.files.lock().unwrap_or_else(PoisonError::into_inner))
+        work(&mut self.files.lock())
     }
 }
 

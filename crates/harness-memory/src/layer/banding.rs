@@ -1,10 +1,11 @@
 //! Which layers are shown before the history and which after it, and what brings the anchor up to date.
 
 use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
 use harness_core::message::Message;
 use harness_core::port::ViewCx;
+use parking_lot::Mutex;
 
 use super::anchor::{Churn, Lineage, ReanchorReason, Spread, Stale};
 use super::ask::DeltaAsk;
@@ -15,7 +16,6 @@ use super::run::LayerRun;
 use super::supersede::{LayerUpdate, Supersede, UpdateAction};
 use super::tokens::message_tokens;
 use super::usage::EpochFigures;
-use crate::shared::lock;
 
 /// Content of the layers by band.
 #[derive(Clone, Debug, Default)]
@@ -58,13 +58,13 @@ impl LayerRun {
             })
             .collect();
         let mut spread = {
-            let mut lineage = lock(&lineage);
+            let mut lineage = lineage.lock();
             lineage.begin(config, &instructions);
             lineage.spread(&placed)
         };
         let described = self.describe(&spread, cx).await;
 
-        let mut lineage = lock(&lineage);
+        let mut lineage = lineage.lock();
         let supersede = described.map(|updates| {
             let supersede = Supersede { epoch: lineage.epoch_id(), updates };
             let message = supersede.message();
@@ -133,7 +133,7 @@ impl LayerRun {
     pub(crate) fn lineage(&self) -> Arc<Mutex<Lineage>> {
         let key = self.lineage_key();
         let new = || Arc::new(Mutex::new(Lineage::new(Arc::clone(&key))));
-        Arc::clone(lock(&self.stack.lineages).get_or_insert(Arc::clone(&key), new))
+        Arc::clone(self.stack.lineages.lock().get_or_insert(Arc::clone(&key), new))
     }
 
     /// `t:THREAD` at the root, `x:EXECUTION` below it and where there is no thread.

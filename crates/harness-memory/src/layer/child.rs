@@ -10,7 +10,6 @@ use super::ask::{ReturnAsk, Spawned, Update};
 use super::def::Hook;
 use super::run::LayerRun;
 use crate::MemoryError;
-use crate::shared::lock;
 
 impl LayerRun {
     /// Begins a child: layers say by slot what it starts with; those without a say are initialised like those
@@ -41,13 +40,13 @@ impl LayerRun {
                 }
             }
         }
-        *lock(&run.begins_with) = items;
+        *run.begins_with.lock() = items;
         run.init(cx).await
     }
 
     /// First messages of the transcript, once.
     pub(crate) fn take_items(&self) -> Vec<Arc<Message>> {
-        std::mem::take(&mut *lock(&self.begins_with))
+        std::mem::take(&mut *self.begins_with.lock())
     }
 
     /// Checks that the first messages are known items.
@@ -94,6 +93,6 @@ impl LayerRun {
         let used = child.lock_progress().usage.clone();
         self.lock_progress().usage.merge(&used);
         let spent = child.spent();
-        lock(&self.spent).merge(&spent);
+        self.spent.lock().merge(&spent);
     }
 }

@@ -1,17 +1,17 @@
 //! Context of the hooks of layers.
 
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
 use harness_core::message::{AssistantMessage, Message};
 use harness_core::outcome::{Purpose, TotalUsage};
 use harness_core::port::{DynModel, Ledger, ModelRequest, PreparedAgent};
 use harness_core::transcript::{Prefix, Transcript, View};
 use harness_core::{Cancel, Json, ModelName, ThreadId, Time};
+use parking_lot::Mutex;
 
 use super::def::LayerId;
 use crate::MemoryError;
 use crate::compact::tokens::{CharacterCounter, TokenCounter};
-use crate::shared::lock;
 
 /// One execution: a run, a turn that stands alone, or a child of one.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -180,7 +180,7 @@ impl LayerCx {
         request.cancel = self.cancel.clone();
         let answer = self.ledger.call(&**model, request).await;
         let usage = answer.as_ref().ok().and_then(|answer| answer.usage.as_deref());
-        let mut spent = lock(&self.spent);
+        let mut spent = self.spent.lock();
         spent.add_call(self.ledger.purpose(), usage, answer.is_ok());
         drop(spent);
         answer.map_err(|fault| MemoryError::failed(fault.to_string()))

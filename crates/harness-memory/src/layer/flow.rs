@@ -13,7 +13,6 @@ use super::hook::DynLayer;
 use super::run::LayerRun;
 use super::tokens::message_tokens;
 use crate::MemoryError;
-use crate::shared::lock;
 
 /// Last result of an eventual layer.
 #[derive(Clone, Debug)]
@@ -114,7 +113,7 @@ impl LayerRun {
                 Err(fault) => self.stack.report(at, Hook::Append, fault),
             }
         }
-        let mut requests = lock(&self.requests);
+        let mut requests = self.requests.lock();
         for request in &flow.requests {
             if !requests.contains(request) {
                 requests.push(request.clone());
@@ -151,7 +150,7 @@ impl LayerRun {
         }
         base.sort_by_key(|output| output.slot);
 
-        let requests = std::mem::take(&mut *lock(&self.requests));
+        let requests = std::mem::take(&mut *self.requests.lock());
         let mut rerendered = Vec::new();
         if !requests.is_empty() {
             for (at, layer) in self.asked(Hook::Recall) {
@@ -192,14 +191,14 @@ impl LayerRun {
         ask: RecallAsk,
         base: &LayerCx,
     ) -> Option<Output> {
-        let kept = lock(&self.stack.eventual).get(&key).cloned();
+        let kept = self.stack.eventual.lock().get(&key).cloned();
         if let Some(kept) = kept.as_ref().filter(|kept| !kept.is_stale) {
             return kept.output.clone();
         }
         match self.recall_fresh(at, layer, ask, base).await {
             Ok(output) => {
                 let served = output.clone().map(|output| Output { mutated: false, ..output });
-                lock(&self.stack.eventual).put(key, Kept { output: served, is_stale: false });
+                self.stack.eventual.lock().put(key, Kept { output: served, is_stale: false });
                 output
             }
             Err(_) => kept?.output,

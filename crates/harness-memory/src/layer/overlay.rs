@@ -1,9 +1,10 @@
 //! A storage over a second one, which is not changed.
 
 use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex, MutexGuard};
+use std::sync::Arc;
 
-use crate::shared::lock;
+use parking_lot::Mutex;
+
 use harness_core::Json;
 use harness_host::{DynStorage, Storage, StorageError};
 
@@ -18,15 +19,11 @@ impl Overlay {
     pub(crate) fn over(below: Arc<dyn DynStorage>) -> Self {
         Self { below, changed: Mutex::default() }
     }
-
-    fn changed(&self) -> MutexGuard<'_, BTreeMap<String, Option<Json>>> {
-        lock(&self.changed)
-    }
 }
 
 impl Storage for Overlay {
     async fn get(&self, key: &str) -> Result<Option<Json>, StorageError> {
-        let changed = self.changed().get(key).cloned();
+        let changed = self.changed.lock().get(key).cloned();
         match changed {
             Some(value) => Ok(value),
             None => self.below.get_boxed(key).await,
@@ -34,18 +31,18 @@ impl Storage for Overlay {
     }
 
     async fn set(&self, key: &str, value: &Json) -> Result<(), StorageError> {
-        self.changed().insert(key.to_owned(), Some(value.clone()));
+        self.changed.lock().insert(key.to_owned(), Some(value.clone()));
         Ok(())
     }
 
     async fn delete(&self, key: &str) -> Result<(), StorageError> {
-        self.changed().insert(key.to_owned(), None);
+        self.changed.lock().insert(key.to_owned(), None);
         Ok(())
     }
 
     async fn list(&self, prefix: &str) -> Result<Vec<String>, StorageError> {
         let mut keys = self.below.list_boxed(prefix).await?;
-        let changed = self.changed();
+        let changed = self.changed.lock();
         keys.retain(|key| !changed.contains_key(key));
         let written = changed.iter().filter(|(key, value)| key.starts_with(prefix) && value.is_some());
         keys.extend(written.map(|(key, _)| key.clone()));

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::fmt;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
 use futures_util::lock::Mutex as AsyncMutex;
 use harness_core::decide::{DecideCx, DynGate, Gate, GateDecision, GateVerdict, Guarded, gate};
@@ -11,6 +11,7 @@ use harness_core::port::{AppendSource, Clock, ContextPipeline, DynContextPipelin
 use harness_core::transcript::Plan;
 use harness_core::{Fault, FaultSource, Json, Origin, Outcome, RunId, TurnId};
 use lru::LruCache;
+use parking_lot::Mutex;
 
 use super::ask::{Decision, Ending, ToolAsk, Update};
 use super::cx::Execution;
@@ -19,7 +20,7 @@ use super::run::LayerRun;
 use super::stack::{LayerSetup, Stack};
 use super::usage::LayerUsage;
 use crate::MemoryError;
-use crate::shared::{lock, recent};
+use crate::shared::recent;
 
 /// Executions that are open at once. One that was not used for longest is forgotten beyond that.
 const OPEN_RUNS: usize = 4_096;
@@ -123,11 +124,11 @@ impl Pipeline {
     /// The failing `init` of a layer that may not be left out; the same again for the same execution.
     pub async fn open(&self, execution: Execution, cx: &ViewCx) -> Result<Arc<LayerRun>, MemoryError> {
         let opened = {
-            let mut runs = lock(&self.0.runs);
+            let mut runs = self.0.runs.lock();
             if let Some(opened) = runs.get_mut(&*execution.id) {
                 Arc::clone(opened)
             } else {
-                let kept = lock(&self.0.paused).pop(&*execution.id);
+                let kept = self.0.paused.lock().pop(&*execution.id);
                 let parent = cx.origin.parent.as_ref().and_then(|parent| parent.run.as_ref());
                 // What is taken up again has begun before.
                 let parent = parent.filter(|_| kept.is_none()).and_then(|run| runs.get_mut(run.as_str()));
@@ -155,7 +156,7 @@ impl Pipeline {
     pub fn restore(&self, execution: Execution, states: impl IntoIterator<Item = (LayerId, Json)>) {
         let opened = self.fresh(execution, 0, states, None);
         let id = Arc::clone(&opened.run.execution().id);
-        lock(&self.0.runs).put(id, opened);
+        self.0.runs.lock().put(id, opened);
     }
 
     /// An execution before `init`, with the states that it had elsewhere or before.
@@ -186,12 +187,12 @@ impl Pipeline {
     }
 
     fn opened(&self, execution: &str) -> Option<Arc<Opened>> {
-        let mut runs = lock(&self.0.runs);
+        let mut runs = self.0.runs.lock();
         runs.get_mut(execution).map(|opened| Arc::clone(opened))
     }
 
     fn close(&self, execution: &str) {
-        lock(&self.0.runs).retain(|id, _| **id != *execution);
+        self.0.runs.lock().retain(|id, _| **id != *execution);
     }
 
     /// The state of a layer in an execution.
@@ -229,7 +230,7 @@ impl Pipeline {
 
     /// The last view of an execution in tokens; kept for a while after its end.
     pub fn usage(&self, execution: &str) -> Option<LayerUsage> {
-        lock(&self.0.usages).get(execution).cloned()
+        self.0.usages.lock().get(execution).cloned()
     }
 
     /// Gate with the decisions of the layers on tool calls.
@@ -252,7 +253,7 @@ impl Pipeline {
         let states = self.own_states(run);
         if !states.is_empty() {
             let id = Arc::clone(&run.execution().id);
-            lock(&self.0.paused).put(id, states);
+            self.0.paused.lock().put(id, states);
         }
     }
 
@@ -279,7 +280,7 @@ fn as_fault(error: &MemoryError) -> Fault {
 
 impl ContextPipeline for Pipeline {
     fn ahead(&self) -> Option<Arc<dyn DynContextPipeline>> {
-        let paused = lock(&self.0.paused).clone();
+        let paused = self.0.paused.lock().clone();
         Some(Arc::new(Self(Arc::new(Inner {
             stack: Arc::new(self.0.stack.ahead()),
             runs: Mutex::new(recent(OPEN_RUNS)),
@@ -308,7 +309,7 @@ impl ContextPipeline for Pipeline {
         let run = self.running(cx).await?;
         let (plan, usage) = run.view(cx).await.map_err(|fault| as_fault(&fault))?;
         let id = Arc::clone(&run.execution().id);
-        lock(&self.0.usages).put(id, usage);
+        self.0.usages.lock().put(id, usage);
         Ok(plan)
     }
 
@@ -424,7 +425,7 @@ impl LayerRun {
         if self.stack.cache.enabled {
             let system = self.stack.prepared.of(self, cx.prepared.as_ref()).instructions;
             let lineage = self.lineage();
-            lock(&lineage).judge(&self.stack.cache, usage, system);
+            lineage.lock().judge(&self.stack.cache, usage, system);
         }
     }
 }

@@ -4,8 +4,8 @@ use std::any::Any;
 use std::collections::BTreeMap;
 use std::future::poll_fn;
 use std::panic::AssertUnwindSafe;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
-use std::sync::{Arc, Mutex};
 use std::task::Poll;
 
 use futures_util::FutureExt as _;
@@ -15,6 +15,7 @@ use harness_core::message::{Message, Usage};
 use harness_core::outcome::{Purpose, TotalUsage};
 use harness_core::port::{BoxFuture, ViewCx};
 use harness_core::{Json, Millis};
+use parking_lot::Mutex;
 
 use super::ask::Update;
 use super::cx::{Execution, LayerCx, States};
@@ -25,7 +26,6 @@ use super::stack::Stack;
 use super::state::StateTable;
 use super::storage::{ScopedStorage, scope_key};
 use crate::MemoryError;
-use crate::shared::lock;
 
 /// The layers of one execution. A [`Pipeline`](super::Pipeline) opens and drives it; with
 /// [`Pipeline::open`](super::Pipeline::open) you drive the hooks yourself.
@@ -115,7 +115,7 @@ impl LayerRun {
 
     /// Usage of model calls by layers so far.
     pub fn spent(&self) -> TotalUsage {
-        lock(&self.spent).clone()
+        self.spent.lock().clone()
     }
 
     /// Initialises the layers that have no state yet, in the order of their declaration.
@@ -232,7 +232,7 @@ impl LayerRun {
     pub(crate) fn apply(&self, layer: usize, update: Update) {
         if self.states.apply(layer, update)
             && let Some(key) = self.eventual_key(layer)
-            && let Some(kept) = lock(&self.stack.eventual).get_mut(&key)
+            && let Some(kept) = self.stack.eventual.lock().get_mut(&key)
         {
             kept.is_stale = true;
         }
@@ -263,8 +263,8 @@ impl LayerRun {
         progress.usage.add_call(Purpose::Answer, Some(usage), true);
     }
 
-    pub(crate) fn lock_progress(&self) -> std::sync::MutexGuard<'_, Progress> {
-        lock(&self.progress)
+    pub(crate) fn lock_progress(&self) -> parking_lot::MutexGuard<'_, Progress> {
+        self.progress.lock()
     }
 }
 

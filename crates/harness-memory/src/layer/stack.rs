@@ -3,12 +3,13 @@
 use std::collections::BTreeMap;
 use std::fmt;
 use std::ops::Deref;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
 use harness_core::port::{Clock, DynModel};
 use harness_core::tool::DynTool;
 use harness_host::DynStorage;
 use lru::LruCache;
+use parking_lot::Mutex;
 
 use super::anchor::{CacheConfig, Lineage};
 use super::assembly::ViewBudget;
@@ -19,7 +20,7 @@ use super::overlay::Overlay;
 use super::schema::ItemSchemas;
 use super::view::PreparedCount;
 use crate::compact::tokens::{CharacterCounter, Tally, TokenCounter};
-use crate::shared::{apart, lock, recent};
+use crate::shared::{apart, recent};
 use crate::{LayerProblem, MemoryError};
 
 /// Conversations whose anchor and counts are kept.
@@ -254,8 +255,8 @@ impl Stack {
             by_slot: self.by_slot.clone(),
             clock: Arc::clone(&self.clock),
             items: self.items.clone(),
-            eventual: Mutex::new(lock(&self.eventual).clone()),
-            lineages: Mutex::new(apart(&lock(&self.lineages))),
+            eventual: Mutex::new(self.eventual.lock().clone()),
+            lineages: Mutex::new(apart(&self.lineages.lock())),
             counts: Mutex::new(recent(LINEAGES)),
             prepared: PreparedCount::default(),
         }

@@ -1,17 +1,17 @@
 //! The states of the layers of one execution, and their mirror in the storage.
 
-use std::sync::{Arc, Mutex, MutexGuard};
+use std::sync::Arc;
 
 use futures_util::future::join_all;
 use futures_util::lock::Mutex as AsyncMutex;
 use harness_core::Json;
+use parking_lot::Mutex;
 
 use super::ask::Update;
 use super::cx::States;
 use super::def::LayerId;
 use super::storage::ScopedStorage;
 use crate::MemoryError;
-use crate::shared::lock;
 
 /// Whether a layer was initialised, and its state.
 #[derive(Clone, Debug, Default)]
@@ -65,28 +65,24 @@ impl StateTable {
         }
     }
 
-    fn lock(&self) -> MutexGuard<'_, Vec<Cell>> {
-        lock(&self.cells)
-    }
-
     /// The state of a layer.
     pub(crate) fn get(&self, layer: usize) -> Option<Json> {
-        self.lock().get(layer)?.entry.state()
+        self.cells.lock().get(layer)?.entry.state()
     }
 
     /// Whether the layer was initialised, or restored.
     pub(crate) fn has_entry(&self, layer: usize) -> bool {
-        self.lock().get(layer).is_some_and(|cell| matches!(cell.entry, Entry::Present(_)))
+        self.cells.lock().get(layer).is_some_and(|cell| matches!(cell.entry, Entry::Present(_)))
     }
 
     /// Whether the layer's `init` failed and it is left out.
     pub(crate) fn is_disabled(&self, layer: usize) -> bool {
-        self.lock().get(layer).is_some_and(|cell| cell.disabled)
+        self.cells.lock().get(layer).is_some_and(|cell| cell.disabled)
     }
 
     /// Leaves the layer out.
     pub(crate) fn disable(&self, layer: usize) {
-        if let Some(cell) = self.lock().get_mut(layer) {
+        if let Some(cell) = self.cells.lock().get_mut(layer) {
             cell.disabled = true;
         }
     }
@@ -94,7 +90,7 @@ impl StateTable {
     /// The first state of a layer. It came from the storage, or is made the same way each time: it is not
     /// written back.
     pub(crate) fn begin(&self, layer: usize, first: Update) {
-        if let Some(cell) = self.lock().get_mut(layer) {
+        if let Some(cell) = self.cells.lock().get_mut(layer) {
             cell.entry = Entry::Present(match first {
                 Update::Set(state) => Some(state),
                 Update::Keep | Update::Clear => cell.entry.state(),
@@ -109,7 +105,7 @@ impl StateTable {
             Update::Set(state) => Some(state),
             Update::Clear => None,
         };
-        if let Some(cell) = self.lock().get_mut(layer) {
+        if let Some(cell) = self.cells.lock().get_mut(layer) {
             cell.entry = Entry::Present(state);
             cell.version += 1;
         }
@@ -120,7 +116,7 @@ impl StateTable {
     /// again at the next flush. Gives the failures.
     pub(crate) async fn flush(&self) -> Vec<(usize, MemoryError)> {
         let dirty: Vec<usize> = {
-            let cells = self.lock();
+            let cells = self.cells.lock();
             let is_dirty = |at: &usize| cells.get(*at).is_some_and(|cell| cell.version > cell.stored);
             (0..cells.len()).filter(is_dirty).collect()
         };
@@ -135,7 +131,7 @@ impl StateTable {
     async fn write(&self, layer: usize) -> Result<(), MemoryError> {
         let Some(writer) = self.writers.get(layer) else { return Ok(()) };
         let _alone = writer.lock().await;
-        let latest = self.lock().get(layer).map(|cell| (cell.version, cell.entry.state()));
+        let latest = self.cells.lock().get(layer).map(|cell| (cell.version, cell.entry.state()));
         let Some((version, state)) = latest else { return Ok(()) };
         if let Some(Some(mirror)) = self.mirrors.get(layer) {
             match &state {
@@ -143,7 +139,7 @@ impl StateTable {
                 None => mirror.delete(ScopedStorage::STATE).await?,
             }
         }
-        if let Some(cell) = self.lock().get_mut(layer) {
+        if let Some(cell) = self.cells.lock().get_mut(layer) {
             cell.stored = cell.stored.max(version);
         }
         Ok(())

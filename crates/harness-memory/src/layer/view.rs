@@ -1,11 +1,12 @@
 //! The view of one iteration: bands of layers around the newest history that fits.
 
 use std::ops::Range;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
 use harness_core::message::Message;
 use harness_core::port::{PreparedAgent, ViewCx};
 use harness_core::transcript::{Plan, Prefix, Span};
+use parking_lot::Mutex;
 
 use super::ask::is_developer;
 use super::assembly::Room;
@@ -19,7 +20,6 @@ use super::tokens::message_tokens;
 use super::usage::{DropReason, Dropped, LayerShare, LayerUsage, Served};
 use crate::MemoryError;
 use crate::compact::tokens::{Tally, TokenCounter};
-use crate::shared::lock;
 
 /// Tokens of a request in addition to the view.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -36,7 +36,7 @@ impl PreparedCount {
     /// Tokens of the instructions and of the tool definitions, counted once per offer.
     pub(crate) fn of(&self, run: &LayerRun, prepared: Option<&Arc<PreparedAgent>>) -> PreparedTokens {
         let Some(prepared) = prepared else { return PreparedTokens::default() };
-        let mut last = lock(&self.0);
+        let mut last = self.0.lock();
         if let Some((known, tokens)) = last.as_ref() {
             let is_same = Arc::ptr_eq(known, prepared)
                 || (Arc::ptr_eq(&known.instructions, &prepared.instructions)
@@ -78,7 +78,7 @@ impl LayerRun {
         let history = self.project(History::whole(cx.log.clone()), cx).await;
 
         let counts = self.counts();
-        let mut counts = lock(&counts);
+        let mut counts = counts.lock();
         counts.follow(&cx.log, &*self.stack.counter);
         let counter = &*self.stack.counter;
         let projected = history.spans().iter().map(|span| span_tokens(&counts, counter, span)).sum::<u64>();
@@ -386,7 +386,9 @@ impl LayerRun {
     /// The counts of the conversation.
     fn counts(&self) -> Arc<Mutex<Tally>> {
         Arc::clone(
-            lock(&self.stack.counts)
+            self.stack
+                .counts
+                .lock()
                 .get_or_insert(self.lineage_key(), || Arc::new(Mutex::new(Tally::new(message_tokens)))),
         )
     }

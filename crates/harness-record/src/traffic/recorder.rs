@@ -4,13 +4,14 @@ use std::fmt;
 use std::fs::File;
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use harness_core::canonical;
 use harness_core::message::AssistantMessage;
 use harness_core::port::{
     DeltaPart, Deltas, Model, ModelFault, ModelFaultCode, ModelRequest, PreparedAgent, Secret,
 };
+use parking_lot::Mutex;
 
 use super::format::{self, BOUNDS, Exchange};
 use super::redaction::Redaction;
@@ -112,7 +113,7 @@ struct DeltaLog<'a> {
 
 impl Deltas for DeltaLog<'_> {
     fn part(&self, part: DeltaPart) {
-        self.parts.lock().unwrap_or_else(PoisonError::into_inner).push(part.clone());
+        self.parts.lock().push(part.clone());
         self.inner.part(part);
     }
 }
@@ -129,13 +130,12 @@ impl<M: Model> Model for Recorder<M> {
             step: 0,
             digest: canonical::hash(&form),
             request: form,
-            deltas: redaction.deltas(log.parts.into_inner().unwrap_or_else(PoisonError::into_inner)),
+            deltas: redaction.deltas(log.parts.into_inner()),
             answer: result.as_ref().ok().cloned(),
             fault: result.as_ref().err().cloned(),
         };
         let output = Arc::clone(&self.output);
-        let write =
-            move || output.lock().unwrap_or_else(PoisonError::into_inner).exchange(exchange, &redaction);
+        let write = move || output.lock().exchange(exchange, &redaction);
         let written = tokio::task::spawn_blocking(write).await;
         let problem = match written {
             Ok(Ok(())) => return result,

@@ -15,7 +15,7 @@ mod source;
 mod subagents;
 mod traffic;
 
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
 use harness_core::decide::{DecideCx, DynCheck, DynGate, Gate, GateDecision, GateVerdict, Guarded, gate};
 use harness_core::driver::{Ports, drive};
@@ -29,6 +29,7 @@ use harness_core::tool::{DynToolRegistry, RetryClass, ToolDef, ToolOutcome};
 use harness_core::transcript::Transcript;
 use harness_core::{Cancel, Fault, Json, Millis, Origin, RunId, Time};
 use harness_record::{RecordFold, RecordOptions, RunRecord, RunStart};
+use parking_lot::Mutex;
 
 /// When every scripted run begins: 2026-01-01T00:00:00.000Z.
 pub(crate) const BEGIN: Time = Time(1_767_225_600_000);
@@ -175,7 +176,7 @@ impl Scene {
         let mut run = Run::new(Arc::new(self.spec), origin, transcript);
         let start = self.prompt.map_or_else(Start::resume, Start::prompt);
         drive(&mut run, &ports, &Cancel::never(), start).await;
-        let record = fold.lock().unwrap().record().expect("the run has ended");
+        let record = fold.lock().record().expect("the run has ended");
         Ran { record, events: log.events() }
     }
 }

@@ -25,7 +25,7 @@ async fn recorded(recent: Option<RecentRuns>) -> Vec<RunRecord> {
         let recorder = recording.clone().recorder();
         recorder.start(RunStart::new(None, history.clone()));
         for event in &events {
-            recorder.fold().lock().unwrap().apply(event);
+            recorder.fold().lock().apply(event);
             if let EventKind::MessageAppended { message, .. } = &event.kind {
                 history.push(Arc::clone(message));
             }

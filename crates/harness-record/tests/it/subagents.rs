@@ -32,7 +32,7 @@ fn check(done: &[bool], expected: &[&str], omitted: u64) {
     let fold = recorder.fold();
     let (end, before) = events.split_last().unwrap();
     for event in before {
-        fold.lock().unwrap().apply(event);
+        fold.lock().apply(event);
     }
     for (number, is_done) in done.iter().enumerate() {
         work(&recording, &events, caller, number, *is_done);
@@ -40,8 +40,8 @@ fn check(done: &[bool], expected: &[&str], omitted: u64) {
     let mut other = caller.clone();
     other.run = Some("other".into());
     work(&recording, &events, &other, 99, true);
-    fold.lock().unwrap().apply(end);
-    let record = fold.lock().unwrap().record().unwrap();
+    fold.lock().apply(end);
+    let record = fold.lock().record().unwrap();
     let status = |status| if status == RunStatus::Running { "running" } else { "done" };
     let found = record.sub_agents.iter().map(|run| &run.record);
     let found: Vec<String> =
@@ -63,9 +63,9 @@ fn check(done: &[bool], expected: &[&str], omitted: u64) {
     drop(recorder);
     let again = recording.recorder();
     for event in &events {
-        again.fold().lock().unwrap().apply(event);
+        again.fold().lock().apply(event);
     }
-    let record = again.fold().lock().unwrap().record().unwrap();
+    let record = again.fold().lock().record().unwrap();
     assert!(record.sub_agents.is_empty(), "the sub-agents of a run that is over are forgotten");
 }
 

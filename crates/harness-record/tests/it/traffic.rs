@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 use std::path::Path;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
 use harness_core::message::{AssistantMessage, Block, Message, ToolCall, ToolResultMessage, Usage};
 use harness_core::port::{
@@ -13,6 +13,7 @@ use harness_core::transcript::{Transcript, View};
 use harness_core::{Json, canonical};
 use harness_record::RecordError;
 use harness_record::traffic::{RECORDING_VERSION, Recorder, Replay, request_form};
+use parking_lot::Mutex;
 
 const GOLDEN: &str = include_str!("../fixtures/recording-v2.jsonl");
 const VERSION_1: &str = include_str!("../fixtures/recording-v1.jsonl");
@@ -31,7 +32,7 @@ impl Scripted {
 
 impl Model for Scripted {
     async fn step(&self, _: ModelRequest, deltas: &dyn Deltas) -> Result<AssistantMessage, ModelFault> {
-        let Step(parts, end) = self.0.lock().unwrap().pop_front().expect("a step for each call");
+        let Step(parts, end) = self.0.lock().pop_front().expect("a step for each call");
         for part in parts {
             deltas.part(part);
         }
@@ -45,13 +46,13 @@ struct Pieces(Mutex<Vec<DeltaPart>>);
 
 impl Pieces {
     fn all(&self) -> Vec<DeltaPart> {
-        self.0.lock().unwrap().clone()
+        self.0.lock().clone()
     }
 }
 
 impl Deltas for Pieces {
     fn part(&self, part: DeltaPart) {
-        self.0.lock().unwrap().push(part);
+        self.0.lock().push(part);
     }
 }
 
@@ -138,7 +139,7 @@ struct Hashing<M>(M, Arc<Mutex<Vec<String>>>);
 
 impl<M: Model> Model for Hashing<M> {
     async fn step(&self, request: ModelRequest, deltas: &dyn Deltas) -> Result<AssistantMessage, ModelFault> {
-        self.1.lock().unwrap().push(canonical::hash(&request_form(&request).unwrap()));
+        self.1.lock().push(canonical::hash(&request_form(&request).unwrap()));
         self.0.step(request, deltas).await
     }
 }
@@ -150,7 +151,7 @@ fn digest_of_a_recording_is_the_request_hash_of_the_run_record() {
     scene.model = Arc::new(Hashing(scene.model, Arc::clone(&digests)));
     let record = scene.run().record;
     let hashes: Vec<_> = record.request_fingerprints.iter().map(|entry| entry.request_hash.clone()).collect();
-    assert_eq!((3, &*digests.lock().unwrap()), (hashes.len(), &hashes));
+    assert_eq!((3, &*digests.lock()), (hashes.len(), &hashes));
 }
 
 #[test]

@@ -1,9 +1,10 @@
 //! The transport over a broker.
 
 use std::fmt;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
+use parking_lot::Mutex;
 use tokio::task::JoinHandle;
 
 use super::api::{Api, BrokerSession};
@@ -105,17 +106,13 @@ impl BrokerTransport {
     pub async fn launch(start: &BrokerStart, config: BrokerConfig) -> Result<Self, RelayFault> {
         let (connection, broker) = start.launch().await?;
         let transport = Self::attach(connection, config)?;
-        *transport.own.lock().unwrap_or_else(PoisonError::into_inner) = Some(broker);
+        *transport.own.lock() = Some(broker);
         Ok(transport)
     }
 
     /// Description of the broker; `None` before [`start`](RelayTransport::start).
     pub fn session(&self) -> Option<BrokerSession> {
-        self.lock().as_ref().map(|started| started.session.clone())
-    }
-
-    fn lock(&self) -> std::sync::MutexGuard<'_, Option<Started>> {
-        self.started.lock().unwrap_or_else(PoisonError::into_inner)
+        self.started.lock().as_ref().map(|started| started.session.clone())
     }
 
     /// Asks until the broker has started.
@@ -154,12 +151,12 @@ impl BrokerTransport {
 
 impl RelayTransport for BrokerTransport {
     async fn start(&self) -> Result<(), RelayFault> {
-        if self.lock().is_some() {
+        if self.started.lock().is_some() {
             return Ok(());
         }
         let session = self.ready().await?;
         tracing::debug!(version = session.version, "attached to a broker");
-        let mut started = self.lock();
+        let mut started = self.started.lock();
         if started.is_none() {
             let lease = session.ephemeral.then(|| self.renewing());
             *started = Some(Started { session, lease });
@@ -198,8 +195,8 @@ impl RelayTransport for BrokerTransport {
     }
 
     async fn shutdown(&self) -> Result<(), RelayFault> {
-        *self.lock() = None;
-        let own = self.own.lock().unwrap_or_else(PoisonError::into_inner).take();
+        *self.started.lock() = None;
+        let own = self.own.lock().take();
         if let Some(broker) = own {
             broker.end().await;
         }

@@ -1,6 +1,6 @@
 //! The adapter over a relay in memory: whose reply counts, and how a wait ends without one.
 
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 use std::time::Duration;
 
 use harness_adapters::execution::{
@@ -13,6 +13,7 @@ use harness_relay::{
     Registration, RelayAdapterConfig, RelayCounts, RelayEventKind, RelayExecutionAdapter, RelayMessage,
     RelayTransport as _, SpawnAgent,
 };
+use parking_lot::Mutex;
 
 use crate::support::Stopped;
 use crate::support::relay::MemoryRelay;
@@ -51,7 +52,7 @@ struct Notes(Mutex<Vec<String>>);
 impl ExecutionSink for Notes {
     fn part(&self, part: ExecutionPart) {
         if let ExecutionPart::Note(text) = part {
-            self.0.lock().unwrap().push(text);
+            self.0.lock().push(text);
         }
     }
 }
@@ -70,7 +71,7 @@ async fn ask(
     };
     let (result, ()) =
         tokio::join!(adapter.execute(request(turn), ExecutionCx::new(&notes, &cancel)), script);
-    (result, notes.0.into_inner().unwrap())
+    (result, notes.0.into_inner())
 }
 
 /// What others say before the worker answers `done`, and the notes about it.

@@ -1,6 +1,6 @@
 //! The worker bridge over a relay in memory.
 
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 use std::time::Duration;
 
 use harness_adapters::execution::{
@@ -12,6 +12,7 @@ use harness_relay::{
     BridgeConfig, BridgeReport, BridgeRunner, Registration, RelayAdapterConfig, RelayExecutionAdapter,
     RelayFault, RelayMessage, RelayTransport as _, SpawnAgent, WorkerBridge,
 };
+use parking_lot::Mutex;
 use serde_json::{Value, json};
 
 use crate::support::Stopped;
@@ -51,7 +52,7 @@ impl Desk {
         let notes = Arc::<Mutex<Vec<String>>>::default();
         let told = Arc::clone(&notes);
         let bridge = WorkerBridge::new(Arc::clone(&relay) as _, runner, config)
-            .notes(move |note| told.lock().unwrap().push(note.to_string()));
+            .notes(move |note| told.lock().push(note.to_string()));
         let (drain, stop) = (Cancel::new(), Cancel::new());
         let task = tokio::spawn({
             let (drain, stop) = (drain.clone(), stop.clone());
@@ -77,7 +78,7 @@ impl Desk {
     async fn close(self) -> (Result<BridgeReport, RelayFault>, Vec<String>) {
         self.drain.cancel();
         let report = self.bridge.await.unwrap();
-        (report, self.notes.lock().unwrap().clone())
+        (report, self.notes.lock().clone())
     }
 }
 

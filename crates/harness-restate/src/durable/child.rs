@@ -3,7 +3,7 @@
 //! A call that delegates asks for its child when it is polled. So any worker finds the parts of a child by performing the
 //! call up to there, over the parts of its caller; what is journaled is the call.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use futures_util::FutureExt as _;
 use harness::core::driver::{ChildRun, OpScope, Ports, perform};
@@ -12,6 +12,7 @@ use harness::core::machine::Op;
 use harness::core::tool::{Child, ChildFuture, Children};
 use harness::core::transcript::Prefix;
 use harness::core::{Cancel, End, Fault, OpId, Origin, ThreadId, Time};
+use parking_lot::Mutex;
 use serde::{Deserialize, Serialize};
 
 use super::host::{Agent, AgentHost, HostAsk, fault};
@@ -78,7 +79,7 @@ impl Delegation {
         };
         // Without a waker: a call that has not asked by now does not delegate.
         drop(perform(&ports, OpId(0), self.call.clone(), scope, &cancel).now_or_never());
-        asking.child.lock().unwrap_or_else(PoisonError::into_inner).take()
+        asking.child.lock().take()
     }
 }
 
@@ -119,7 +120,7 @@ impl Children for Asking {
     }
 
     fn run(&self, child: Child) -> ChildFuture {
-        *self.child.lock().unwrap_or_else(PoisonError::into_inner) = ChildRun::of(child);
+        *self.child.lock() = ChildRun::of(child);
         Box::pin(std::future::pending())
     }
 }

@@ -2,13 +2,14 @@
 
 use std::num::NonZeroUsize;
 use std::ops::Range;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
 use harness::core::machine::Journal;
 use harness::core::port::PreparedAgent;
 use harness::core::transcript::Prefix;
 use harness::core::{Fault, Json, ThreadId};
 use lru::LruCache;
+use parking_lot::Mutex;
 
 use super::blob::{Blob, BlobHash};
 use super::context::Stopped;
@@ -59,13 +60,13 @@ impl<S: ThreadStore> Reader<S> {
         entries: Range<u64>,
         read: impl FnOnce(&Journal) -> T,
     ) -> Result<T, Stopped> {
-        let mut fold = self.lock().take(thread, &entries).unwrap_or_else(|| Fold::new(entries.start));
+        let mut fold = self.known.lock().take(thread, &entries).unwrap_or_else(|| Fold::new(entries.start));
         if fold.upto < entries.end {
             let new = self.store.read(thread, fold.upto, entries.end).await;
             fold.extend(&new.map_err(|fault| retry(&fault))?, entries.end);
         }
         let made = read(&fold.journal);
-        self.lock().keep(thread, fold);
+        self.known.lock().keep(thread, fold);
         Ok(made)
     }
 
@@ -97,14 +98,14 @@ impl<S: ThreadStore> Reader<S> {
         first: u64,
         agent: &Arc<PreparedAgent>,
     ) -> Result<BlobHash, Stopped> {
-        if let Some(hash) = self.lock().name(thread, first, agent) {
+        if let Some(hash) = self.known.lock().name(thread, first, agent) {
             return Ok(hash);
         }
         let text = serde_json::to_string(&**agent);
         let blob = Blob::new(text.map_err(|error| retry(&fault("agent_unwritable", error)))?);
         self.put(thread, &blob).await?;
         let known = KnownAgent { agent: Arc::clone(agent), kept_in: Some(first) };
-        self.lock().agents.put((thread.clone(), blob.hash().clone()), known);
+        self.known.lock().agents.put((thread.clone(), blob.hash().clone()), known);
         Ok(blob.hash().clone())
     }
 
@@ -115,12 +116,12 @@ impl<S: ThreadStore> Reader<S> {
         hash: &BlobHash,
     ) -> Result<Arc<PreparedAgent>, Stopped> {
         let key = (thread.clone(), hash.clone());
-        if let Some(known) = self.lock().agents.get(&key) {
+        if let Some(known) = self.known.lock().agents.get(&key) {
             return Ok(Arc::clone(&known.agent));
         }
         let agent = serde_json::from_str(&self.get(thread, hash).await?);
         let agent = Arc::new(agent.map_err(|error| retry(&fault("agent_unreadable", error)))?);
-        self.lock().agents.put(key, KnownAgent { agent: Arc::clone(&agent), kept_in: None });
+        self.known.lock().agents.put(key, KnownAgent { agent: Arc::clone(&agent), kept_in: None });
         Ok(agent)
     }
 
@@ -151,12 +152,8 @@ impl<S: ThreadStore> Reader<S> {
     /// [`Stopped::Over`] when the store failed.
     pub async fn forget(&self, thread: &ThreadId, before: u64) -> Result<(), Stopped> {
         self.store.forget(thread, before).await.map_err(|fault| retry(&fault))?;
-        self.lock().forget(thread, before);
+        self.known.lock().forget(thread, before);
         Ok(())
-    }
-
-    fn lock(&self) -> MutexGuard<'_, Known> {
-        self.known.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

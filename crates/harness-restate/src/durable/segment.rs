@@ -1,12 +1,13 @@
 //! A segment: the quick operations of a run, in one journal entry.
 
 use std::pin::pin;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use futures_util::future::{Either, select};
 use harness::core::driver::{OpScope, Performed, Ports, perform};
 use harness::core::machine::{Input, Op, Reply};
 use harness::core::{Cancel, Millis, OpId, ThreadId, Time};
+use parking_lot::Mutex;
 
 use super::context::{SegmentWork, TimedInput};
 use super::host::{ThreadStore, fault};
@@ -27,11 +28,11 @@ impl Slot {
     }
 
     pub(super) fn take(&self) -> Option<Running> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).take()
+        self.0.lock().take()
     }
 
     fn put(&self, running: Running) {
-        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Some(running);
+        *self.0.lock() = Some(running);
     }
 }
 

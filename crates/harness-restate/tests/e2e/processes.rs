@@ -5,11 +5,12 @@ use std::io::{Read as _, Seek as _, SeekFrom};
 use std::net::TcpListener;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use harness_restate::engine::restate::{DurableThreads, Engine};
+use parking_lot::Mutex;
 use tempfile::TempDir;
 use tokio::net::TcpStream;
 use tokio::sync::watch;
@@ -173,21 +174,21 @@ impl Cluster {
             relays: Mutex::default(),
         };
         for at in 0..servers {
-            cluster.servers.lock().unwrap().push(cluster.server(at));
+            cluster.servers.lock().push(cluster.server(at));
         }
         cluster
     }
 
     /// Workers that start from here on send deltas there.
     pub(crate) fn relay_to(&self, url: String) {
-        self.relays.lock().unwrap().push(url);
+        self.relays.lock().push(url);
     }
 
     /// Starts more workers, behind a balancer of their own whose address is returned.
     pub(crate) async fn add_workers(&self, count: usize) -> String {
         let ports: Vec<u16> = (0..count).flat_map(|_| free_ports::<1>()).collect();
         for port in &ports {
-            self.workers.lock().unwrap().push((*port, self.worker(*port, None)));
+            self.workers.lock().push((*port, self.worker(*port, None)));
         }
         for port in &ports {
             until("a worker", || is_open(*port)).await;
@@ -205,7 +206,7 @@ impl Cluster {
             self.folder.path(),
             &["bare", &port.to_string()],
         );
-        self.workers.lock().unwrap().push((port, process));
+        self.workers.lock().push((port, process));
         until("the bare service", || is_open(port)).await;
         self.register(&format!("http://127.0.0.1:{port}")).await;
     }
@@ -219,7 +220,7 @@ impl Cluster {
 
     /// The time that a worker had a core so far.
     pub(crate) fn cpu(&self, at: usize) -> Duration {
-        let id = self.workers.lock().unwrap()[at].1.0.id();
+        let id = self.workers.lock()[at].1.0.id();
         let stat = std::fs::read_to_string(format!("/proc/{id}/stat")).unwrap();
         let ticks = stat.rsplit(')').next().unwrap().split_whitespace().skip(11).take(2);
         // The kernel of Linux counts hundredths of a second.
@@ -251,12 +252,12 @@ impl Cluster {
 
     /// Kills a server.
     pub(crate) fn kill_server(&self, at: usize) {
-        self.servers.lock().unwrap()[at].kill();
+        self.servers.lock()[at].kill();
     }
 
     /// Starts a killed server again.
     pub(crate) fn restart_server(&self, at: usize) {
-        self.servers.lock().unwrap()[at] = self.server(at);
+        self.servers.lock()[at] = self.server(at);
     }
 
     fn worker(&self, port: u16, key: Option<&str>) -> Process {
@@ -264,7 +265,7 @@ impl Cluster {
         let (port, servers) = (port.to_string(), self.ingress.join(","));
         let mut words = vec!["worker", &port, &servers, ledger.to_str().unwrap()];
         words.extend(key);
-        let relays = self.relays.lock().unwrap().clone();
+        let relays = self.relays.lock().clone();
         words.extend(relays.iter().map(String::as_str));
         Process::start(&program, self.folder.path(), &words)
     }
@@ -272,36 +273,36 @@ impl Cluster {
     /// Starts a worker that takes only what was signed with a key. Returns its address.
     pub(crate) async fn add_signed_worker(&self, key: &str) -> String {
         let [port] = free_ports();
-        self.workers.lock().unwrap().push((port, self.worker(port, Some(key))));
+        self.workers.lock().push((port, self.worker(port, Some(key))));
         until("a worker", || is_open(port)).await;
         format!("http://127.0.0.1:{port}")
     }
 
     /// Kills a worker.
     pub(crate) fn kill(&self, at: usize) {
-        self.workers.lock().unwrap()[at].1.kill();
+        self.workers.lock()[at].1.kill();
     }
 
     /// Starts a killed worker again.
     pub(crate) fn restart(&self, at: usize) {
-        let mut workers = self.workers.lock().unwrap();
+        let mut workers = self.workers.lock();
         workers[at].1 = self.worker(workers[at].0, None);
     }
 
     /// Stops a worker in the middle of what it does, and lets it go on.
     pub(crate) fn freeze(&self, at: usize, is_frozen: bool) {
-        self.workers.lock().unwrap()[at].1.signal(if is_frozen { "STOP" } else { "CONT" });
+        self.workers.lock()[at].1.signal(if is_frozen { "STOP" } else { "CONT" });
     }
 
     /// Stops a server in the middle of what it does, and lets it go on.
     pub(crate) fn freeze_server(&self, at: usize, is_frozen: bool) {
-        self.servers.lock().unwrap()[at].signal(if is_frozen { "STOP" } else { "CONT" });
+        self.servers.lock()[at].signal(if is_frozen { "STOP" } else { "CONT" });
     }
 
     /// Cuts a worker, which works on, off from the servers, or heals that. Its own requests to servers still arrive: it
     /// is the calls that stand still.
     pub(crate) fn cut_off(&self, at: usize, is_cut: bool) {
-        let port = self.workers.lock().unwrap()[at].0;
+        let port = self.workers.lock()[at].0;
         self.cut.send_modify(|cut| {
             cut.retain(|other| *other != port);
             cut.extend(is_cut.then_some(port));
@@ -334,7 +335,7 @@ impl Cluster {
 
     /// The lines of all threads, but for the first so many.
     pub(crate) fn ledger_from(&self, first: usize) -> Vec<String> {
-        let mut noted = self.noted.lock().unwrap();
+        let mut noted = self.noted.lock();
         noted.read(&self.ledger_file());
         noted.lines[first..].to_vec()
     }

@@ -2,7 +2,7 @@
 
 use std::cell::Cell;
 use std::collections::HashSet;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 use std::time::Duration;
 
 use harness::core::message::{AssistantMessage, Message};
@@ -11,6 +11,7 @@ use harness::core::{End, Millis, ThreadId};
 use harness::runtime::{ApprovalDecision, RuntimeError, ThreadMessage, ThreadService as _};
 use harness_restate::durable::{LogEntry, ThreadStatus};
 use harness_restate::engine::restate::DurableThreads;
+use parking_lot::Mutex;
 
 use crate::kept::{kept, laws_kept};
 use crate::processes::{Cluster, PAUSE, until, until_every};
@@ -97,12 +98,12 @@ async fn decide(
     until("a call that waits", || async {
         let found = pending(threads, thread, call).await;
         let is_there = found.is_some();
-        *shown.lock().unwrap() = found;
+        *shown.lock() = found;
         is_there
     })
     .await;
     tokio::time::sleep(pause(later)).await;
-    let shown = shown.lock().unwrap().take().unwrap();
+    let shown = shown.lock().take().unwrap();
     match threads.decide(thread, ApprovalDecision { decision, ..shown }).await {
         // A request whose response was lost is sent again, and may find that the run went on with the decision. One that
         // was lost itself leaves the run waiting, which fails the check.

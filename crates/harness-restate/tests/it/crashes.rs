@@ -52,7 +52,7 @@ pub(crate) fn play(script: &Script, faults: SimFaults, options: DriveOptions) ->
     // The agent, and the state of the last invocation that continued another.
     let texts = engine.texts(&thread()).len();
     assert!(texts <= 2 || is_frozen, "{about}: {texts} texts are kept");
-    let (log, ledger) = (engine.log(&thread()), host.ledger.lock().unwrap().clone());
+    let (log, ledger) = (engine.log(&thread()), host.ledger.lock().clone());
     assert_eq!(state.log(), log.len() as u64, "{about}");
     let messages: Vec<_> = fold(&log).messages().cloned().collect();
     let children = engine.threads().into_iter().filter(|other| *other != thread());
@@ -193,7 +193,7 @@ fn threads_do_not_disturb_each_other() {
             let messages: Vec<_> = fold(&log).messages().map(|message| message.joined_text()).collect();
             assert_eq!((messages.len(), &*messages[0], &*messages[5]), (6, thread, "Done."), "seed {seed}");
         }
-        let ledger = host.ledger.lock().unwrap();
+        let ledger = host.ledger.lock();
         let once: BTreeSet<_> = ledger.iter().collect();
         assert_eq!(once.len(), ledger.len(), "seed {seed}: begun twice");
     }

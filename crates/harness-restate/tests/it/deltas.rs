@@ -1,13 +1,14 @@
 //! Deltas of answers: whatever is lost, those of the last attempt at an answer are the text of its message.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
 use harness::core::event::EventKind;
 use harness::core::port::DeltaPart;
 use harness::core::{Millis, Time};
 use harness_restate::durable::sim::SimFaults;
 use harness_restate::durable::{AnswerId, DeltaReceiver, DeltaSink, LogEntry, SimEngine};
+use parking_lot::Mutex;
 
 use super::kept::events;
 use super::world::{Host, PROMPT, Script, calls, client, say, text, thread};
@@ -18,16 +19,16 @@ struct Attempts(Mutex<BTreeMap<AnswerId, (String, bool)>>);
 
 impl DeltaReceiver for Attempts {
     fn start(&self, answer: &AnswerId) {
-        assert!(self.0.lock().unwrap().insert(answer.clone(), Default::default()).is_none(), "{answer:?}");
+        assert!(self.0.lock().insert(answer.clone(), Default::default()).is_none(), "{answer:?}");
     }
 
     fn delta(&self, answer: &AnswerId, part: DeltaPart) {
         let DeltaPart::Text(text) = part else { panic!("{part:?}") };
-        self.0.lock().unwrap().get_mut(answer).unwrap().0.push_str(&text);
+        self.0.lock().get_mut(answer).unwrap().0.push_str(&text);
     }
 
     fn end(&self, answer: &AnswerId) {
-        self.0.lock().unwrap().get_mut(answer).unwrap().1 = true;
+        self.0.lock().get_mut(answer).unwrap().1 = true;
     }
 }
 
@@ -51,7 +52,7 @@ fn play(crash_at: BTreeSet<u64>) -> (Vec<(AnswerId, String)>, u64) {
     engine.client().send("first", Time(1_000), &thread(), say("first", script.said[0], PROMPT));
     let report = engine.run(&host);
     assert_eq!((report.stuck, report.violations), (Vec::new(), Vec::new()), "{crash_at:?}");
-    let attempts = attempts.0.lock().unwrap();
+    let attempts = attempts.0.lock();
     assert!(attempts.values().all(|(_, is_over)| *is_over), "{crash_at:?}: {attempts:?}");
     let log = engine.log(&thread());
     for answer in attempts.keys() {

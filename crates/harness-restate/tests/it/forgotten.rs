@@ -45,7 +45,7 @@ fn play(script: &Script, faults: SimFaults, at: Time) -> u64 {
     assert_eq!(said.as_deref(), Some("Again."), "{about}");
     let runs = events(&log).into_iter().filter_map(|event| event.origin.run.clone());
     assert!(runs.into_iter().all(|run| run != "t1-1"), "{about}: the id of a run is given again");
-    let ledger = host.ledger.lock().unwrap();
+    let ledger = host.ledger.lock();
     let begun: Vec<_> = ledger.iter().filter(|line| line.starts_with("begun pay")).collect();
     let once: BTreeSet<_> = begun.iter().collect();
     assert_eq!(once.len(), begun.len(), "{about}: two calls have one key: {begun:?}");

@@ -1,6 +1,6 @@
 //! A script on the tokio driver.
 
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
 use harness::core::driver::drive;
 use harness::core::machine::Start;
@@ -13,6 +13,7 @@ use harness::core::run::Run;
 use harness::core::testing::{EventLog, VirtualClock};
 use harness::core::transcript::Transcript;
 use harness::core::{Cancel, EntryId, Origin, RunId, Time};
+use parking_lot::Mutex;
 
 use super::world::{Act, Host, Script};
 
@@ -60,11 +61,11 @@ struct Queue(Mutex<Vec<(EntryId, Arc<Message>)>>);
 
 impl Steering for Queue {
     fn waiting(&self) -> Vec<(EntryId, Arc<Message>)> {
-        self.0.lock().unwrap().first().cloned().into_iter().collect()
+        self.0.lock().first().cloned().into_iter().collect()
     }
 
     fn injected(&self, entries: &[EntryId]) {
-        self.0.lock().unwrap().retain(|(id, _)| !entries.contains(id));
+        self.0.lock().retain(|(id, _)| !entries.contains(id));
     }
 }
 
@@ -75,7 +76,7 @@ pub(crate) async fn on_tokio(script: &Script) -> Vec<String> {
     let user = Arc::new(move |answer: usize, at: usize, act: &Act| match act {
         Act::Say(_, said) => {
             let entry = EntryId::from(format!("act-{answer}-{at}"));
-            steering.0.lock().unwrap().push((entry, Arc::new(Message::user(*said))));
+            steering.0.lock().push((entry, Arc::new(Message::user(*said))));
         }
         Act::Abort(_) => abort.cancel(),
         Act::SayLater(..) | Act::Grant(..) | Act::Deny(..) => {}

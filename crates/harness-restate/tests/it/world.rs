@@ -1,6 +1,6 @@
 //! A world outside of the engine: a scripted model, tools with a ledger, a user who speaks at given moments.
 
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
 use harness::core::decide::{GateVerdict, gate};
 use harness::core::driver::Ports;
@@ -18,6 +18,7 @@ use harness::runtime::DeliveryMode;
 use harness::tools::{Subagent, SubagentTool, TurnRunner};
 use harness_restate::durable::sim::{SimClient, SimClock};
 use harness_restate::durable::{Agent, AgentHost, HostAsk, RunOptions, ThreadAsk};
+use parking_lot::Mutex;
 
 /// What must be in nothing that an engine keeps.
 pub(crate) const SECRET: &str = "sk-0123456789";
@@ -290,7 +291,7 @@ impl Host {
     pub(crate) fn new(script: &Script, clock: Arc<dyn Clock>, user: User) -> Self {
         let ledger = Ledger::default();
         let lines = Arc::clone(&ledger);
-        let note: Note = Arc::new(move |line| lines.lock().unwrap().push(line));
+        let note: Note = Arc::new(move |line| lines.lock().push(line));
         Self { ledger, ..Self::noting(script, clock, user, &note) }
     }
 

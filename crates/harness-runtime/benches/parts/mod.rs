@@ -1,8 +1,8 @@
 //! What both benchmarks are made of: an instant model, sessions in memory, the real clock.
 
 use std::collections::HashMap;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex};
 use std::time::Instant;
 
 use harness_core::message::{AssistantMessage, Message};
@@ -12,6 +12,7 @@ use harness_core::port::{
 };
 use harness_core::{RunId, ThreadId, Time};
 use harness_runtime::{Limits, ModelChoice, Runtime, Sessions, ThreadConfig};
+use parking_lot::Mutex;
 
 /// Answers at once.
 pub(crate) struct Instantly;
@@ -53,7 +54,7 @@ impl InMemory {
             Entry::Message(message) => Some(Arc::clone(message)),
             _ => None,
         });
-        self.0.lock().expect("no panic").extend(messages);
+        self.0.lock().extend(messages);
     }
 }
 
@@ -65,7 +66,7 @@ impl Session for InMemory {
 
     async fn load(&self) -> Result<Loaded, SessionError> {
         let mut loaded = Loaded::default();
-        loaded.messages.clone_from(&self.0.lock().expect("no panic"));
+        loaded.messages.clone_from(&self.0.lock());
         Ok(loaded)
     }
 }
@@ -75,7 +76,7 @@ struct Drawer(Mutex<HashMap<ThreadId, InMemory>>);
 
 impl Sessions for Drawer {
     async fn open(&self, thread: &ThreadId) -> Result<Arc<dyn DynSession>, SessionError> {
-        let mut all = self.0.lock().expect("no panic");
+        let mut all = self.0.lock();
         Ok(Arc::new(all.entry(thread.clone()).or_default().clone()))
     }
 }

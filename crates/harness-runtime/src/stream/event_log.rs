@@ -1,13 +1,14 @@
 //! Event log of a thread: a bounded buffer of events, and the current state.
 
 use std::collections::VecDeque;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
 use harness_core::event::{Event, EventKind};
 use harness_core::message::{Block, ToolCall};
 use harness_core::port::DeltaPart;
 use harness_core::transcript::{Prefix, Transcript, View};
 use harness_core::{CallId, EntryId, RunId};
+use parking_lot::Mutex;
 use tokio::sync::Notify;
 
 use super::assembly::Assembly;
@@ -175,7 +176,7 @@ impl LogSegment {
 /// The event log of a thread.
 #[derive(Debug)]
 pub(crate) struct EventLog {
-    segment: Mutex<LogSegment>,
+    pub(super) segment: Mutex<LogSegment>,
     pub(super) grown: Notify,
     most: usize,
 }
@@ -185,23 +186,19 @@ impl EventLog {
         Self { segment: Mutex::default(), grown: Notify::new(), most }
     }
 
-    pub(super) fn lock(&self) -> MutexGuard<'_, LogSegment> {
-        self.segment.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// Reads or changes the current state.
     pub(crate) fn live<T>(&self, look: impl FnOnce(&mut Live) -> T) -> T {
-        look(&mut self.lock().live)
+        look(&mut self.segment.lock().live)
     }
 
     pub(crate) fn emit(&self, event: ThreadEvent) {
-        self.lock().push(event, self.most);
+        self.segment.lock().push(event, self.most);
         self.grown.notify_waiters();
     }
 
     /// Emits an event of a run.
     pub(crate) fn event(&self, event: &Event) {
-        let mut segment = self.lock();
+        let mut segment = self.segment.lock();
         segment.live.see(&event.kind);
         segment.push(ThreadEvent::Event(event.clone()), self.most);
         drop(segment);
@@ -210,7 +207,7 @@ impl EventLog {
 
     /// Emits a delta.
     pub(crate) fn delta(&self, part: DeltaPart) {
-        let mut segment = self.lock();
+        let mut segment = self.segment.lock();
         segment.live.answer.take(&part);
         segment.push(ThreadEvent::Delta(part), self.most);
         drop(segment);
@@ -219,7 +216,7 @@ impl EventLog {
 
     /// Emits progress of a tool, unless its call has ended.
     pub(crate) fn update(&self, call: &Arc<ToolCall>, content: Vec<Block>) {
-        let mut segment = self.lock();
+        let mut segment = self.segment.lock();
         if segment.live.calls.contains(&call.id) {
             segment.push(ThreadEvent::ToolUpdate { call: Arc::clone(call), content }, self.most);
             drop(segment);
@@ -229,13 +226,13 @@ impl EventLog {
 
     /// Ends all readers.
     pub(crate) fn close(&self) {
-        self.lock().closed = true;
+        self.segment.lock().closed = true;
         self.grown.notify_waiters();
     }
 
     /// Drops the buffer. Numbers continue, so that later readers know the number of missed events.
     pub(crate) fn forget(&self) {
-        let mut segment = self.lock();
+        let mut segment = self.segment.lock();
         segment.first = segment.end();
         segment.kept = VecDeque::new();
     }

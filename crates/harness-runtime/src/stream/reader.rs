@@ -73,7 +73,7 @@ enum Read {
 impl Stream {
     pub(crate) fn new(thread: Arc<Shared>, from: StartAt) -> Self {
         let at = {
-            let segment = thread.event_log.lock();
+            let segment = thread.event_log.segment.lock();
             match from {
                 StartAt::Live => segment.end(),
                 StartAt::Turn => segment.run_from,
@@ -125,7 +125,7 @@ impl Stream {
         if self.over {
             return Read::Over;
         }
-        let segment = self.thread.event_log.lock();
+        let segment = self.thread.event_log.segment.lock();
         let (next, read) = self.read_from(&segment);
         drop(segment);
         self.at = next;

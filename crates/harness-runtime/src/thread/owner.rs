@@ -1,10 +1,11 @@
 //! The owner of a thread's runs: one task while the thread is busy.
 
-use std::sync::{Arc, MutexGuard};
+use std::sync::Arc;
 
 use harness_core::driver::drive;
 use harness_core::{Cancel, RunId};
 use harness_record::{Recording, RunStart};
+use parking_lot::MutexGuard;
 use tracing::Instrument as _;
 
 use super::begin::Made;

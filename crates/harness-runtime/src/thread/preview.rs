@@ -1,6 +1,6 @@
 //! The request that a thread would make.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use harness_core::driver::{Ports, drive};
 use harness_core::event::Hub;
@@ -9,6 +9,7 @@ use harness_core::message::{AssistantMessage, Message};
 use harness_core::port::{Deltas, Model, ModelFault, ModelFaultCode, ModelRequest};
 use harness_core::tool::{DynToolRegistry, ToolCx, ToolDef, ToolOutcome, ToolRegistry, ToolScope};
 use harness_core::{Cancel, Fault, FaultSource, RunId};
+use parking_lot::Mutex;
 
 use super::begin::said;
 use super::handle::Thread;
@@ -29,7 +30,7 @@ impl Model for Looker {
     async fn step(&self, request: ModelRequest, _: &dyn Deltas) -> Result<AssistantMessage, ModelFault> {
         let mut request = self.model.dress(request).await?;
         let _ = self.model.answer_tool(&mut request);
-        *self.seen.lock().unwrap_or_else(PoisonError::into_inner) = Some(request);
+        *self.seen.lock() = Some(request);
         Err(ModelFault::new(ModelFaultCode::Cancelled, "the request was only looked at"))
     }
 }
@@ -99,7 +100,7 @@ impl Thread {
             return Err(RuntimeError::Part(Fault::new(FaultSource::Machine, "open_calls", why)));
         }
         let end = drive(&mut machine, &ports, &Cancel::never(), start).await;
-        let request = looker.seen.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let request = looker.seen.lock().take();
         request.ok_or_else(|| {
             let why = format!("no request would be made: the run would end {}", end.reason());
             RuntimeError::Part(Fault::new(FaultSource::Machine, "no_request", why))

@@ -1,10 +1,11 @@
 //! State of a thread, behind one short lock.
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
 use harness_core::message::Message;
 use harness_core::port::DynSession;
 use harness_core::{Cancel, EntryId, RunId, ThreadId, Time};
+use parking_lot::{Mutex, MutexGuard};
 use tokio::sync::{Notify, oneshot};
 
 use super::memory::Memory;
@@ -180,7 +181,7 @@ impl Shared {
     }
 
     pub(crate) fn lock(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        self.state.lock()
     }
 
     pub(crate) fn busy(&self) -> RuntimeError {

@@ -4,8 +4,8 @@
 //! what others do falls between two such points: an event that is told, a model that is asked, a session that is
 //! written, a task that gives way. Each pair of acts is tried at each pair of points.
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
-use std::sync::{Arc, Mutex};
 
 use futures_util::FutureExt as _;
 use harness_core::event::{Event, Fold};
@@ -13,6 +13,7 @@ use harness_core::message::{AssistantMessage, FinishReason, Message, ToolCall};
 use harness_core::port::{Deltas, Model, ModelFault, ModelRequest};
 use harness_core::{Json, ThreadId};
 use harness_runtime::{DeliveryMode, ModelChoice, Status, Thread, ThreadConfig};
+use parking_lot::Mutex;
 
 use crate::support::{builder, history, still};
 
@@ -59,7 +60,7 @@ impl Script {
     }
 
     fn perform(&self, act: Act, name: &'static str) {
-        let thread = self.thread.lock().unwrap().clone().expect("a thread");
+        let thread = self.thread.lock().clone().expect("a thread");
         let message = Message::user(name);
         let queued = match act {
             Act::NextTurn => thread.execute(message, DeliveryMode::NextTurn),
@@ -71,13 +72,13 @@ impl Script {
                 return;
             }
             Act::Close => {
-                *self.closed.lock().unwrap() = true;
+                *self.closed.lock() = true;
                 let _ = thread.close().now_or_never();
                 return;
             }
         };
         if queued.is_ok() {
-            self.accepted.lock().unwrap().push(name);
+            self.accepted.lock().push(name);
         }
     }
 }
@@ -119,7 +120,7 @@ fn play(tokio: &tokio::runtime::Runtime, acts: [Option<(u32, Act)>; 2]) -> u32 {
     tokio.block_on(async {
         let runtime = builder(config).build();
         let thread = runtime.thread("t");
-        *script.thread.lock().unwrap() = Some(thread.clone());
+        *script.thread.lock() = Some(thread.clone());
         let mut prompt = tokio::spawn({
             let thread = thread.clone();
             async move { thread.prompt("go").await }
@@ -138,18 +139,18 @@ fn play(tokio: &tokio::runtime::Runtime, acts: [Option<(u32, Act)>; 2]) -> u32 {
         assert_eq!(thread.status(), Status::Idle, "{acts:?}");
         let wakes = thread.queue().iter().filter(|entry| entry.wakes).count();
         assert_eq!(wakes, 0, "{acts:?}: a message fell between the end of a run and idleness");
-        if *script.closed.lock().unwrap() {
+        if *script.closed.lock() {
             assert_eq!(thread.queue_len(), 0, "{acts:?}: left in a closed thread");
         } else {
             thread.prompt("last").await.unwrap();
             assert_eq!(thread.queue_len(), 0, "{acts:?}");
             let history = history(&thread).await;
-            for name in script.accepted.lock().unwrap().iter() {
+            for name in script.accepted.lock().iter() {
                 let times = history.split(' ').filter(|line| *line == format!("u:{name}")).count();
                 assert_eq!(times, 1, "{acts:?}: {name} in {history}");
             }
         }
-        *script.thread.lock().unwrap() = None;
+        *script.thread.lock() = None;
         script.at.load(Ordering::Relaxed)
     })
 }

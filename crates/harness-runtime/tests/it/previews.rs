@@ -1,6 +1,6 @@
 //! A preview is the next request, and leaves nothing behind.
 
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
 use harness_core::decide::{CheckVerdict, Points, check};
 use harness_core::message::{Message, UserMessage};
@@ -11,6 +11,7 @@ use harness_core::port::{
 use harness_core::transcript::{Plan, Span};
 use harness_core::{Fault, Json, Origin, Outcome};
 use harness_runtime::{RuntimeError, ThreadConfig};
+use parking_lot::Mutex;
 
 use crate::support::{Step, history, thread_with};
 
@@ -20,13 +21,13 @@ struct Counting(Arc<Mutex<Vec<&'static str>>>);
 
 impl Counting {
     fn note(&self, what: &'static str) -> usize {
-        let mut noted = self.0.lock().unwrap();
+        let mut noted = self.0.lock();
         noted.push(what);
         noted.len()
     }
 
     fn apart(&self) -> Self {
-        Self(Arc::new(Mutex::new(self.0.lock().unwrap().clone())))
+        Self(Arc::new(Mutex::new(self.0.lock().clone())))
     }
 }
 
@@ -105,14 +106,14 @@ async fn check(change: impl FnOnce(&mut ThreadConfig)) {
 async fn layers_are_looked_at_and_remember_nothing_of_it() {
     let layers = Counting::default();
     check(|config| config.ports.layers = Some(Arc::new(layers.clone()))).await;
-    assert_eq!(layers.0.lock().unwrap().len(), 4 * 3, "four runs, each begun, asked and completed once");
+    assert_eq!(layers.0.lock().len(), 4 * 3, "four runs, each begun, asked and completed once");
 }
 
 #[tokio::test]
 async fn a_compaction_in_force_and_one_that_is_due_are_shown_and_stay_as_they_are() {
     let compactor = Shortening::default();
     check(|config| config.ports.compactor = Some(Arc::new(compactor.clone()))).await;
-    assert!(!compactor.0.0.lock().unwrap().is_empty(), "something was made shorter");
+    assert!(!compactor.0.0.lock().is_empty(), "something was made shorter");
 }
 
 #[tokio::test]
@@ -128,7 +129,7 @@ async fn all_of_it_together() {
         })];
     })
     .await;
-    assert_eq!(seen.0.lock().unwrap().len(), 4, "checks are asked before real requests only");
+    assert_eq!(seen.0.lock().len(), 4, "checks are asked before real requests only");
 }
 
 #[tokio::test]

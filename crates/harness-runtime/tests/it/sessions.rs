@@ -1,13 +1,14 @@
 //! Threads whose transcripts are in sessions.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
 use harness_core::message::{AssistantMessage, Message, ToolCall, ToolResultMessage};
 use harness_core::port::{Durability, DynSession, Entry, EntryHead, Loaded, Session, SessionError};
 use harness_core::transcript::{DefectKind, check};
 use harness_core::{Json, ThreadId};
 use harness_runtime::{Sessions, StartAt, StreamItem};
+use parking_lot::Mutex;
 
 use crate::support::{Scripted, Step, builder, config, history};
 
@@ -20,13 +21,13 @@ impl Session for Stored {
             Entry::Message(message) => Some(Arc::clone(message)),
             _ => None,
         });
-        self.0.lock().unwrap().extend(messages);
+        self.0.lock().extend(messages);
         Ok(())
     }
 
     async fn load(&self) -> Result<Loaded, SessionError> {
         let mut loaded = Loaded::default();
-        loaded.messages.clone_from(&self.0.lock().unwrap());
+        loaded.messages.clone_from(&self.0.lock());
         Ok(loaded)
     }
 }
@@ -37,7 +38,7 @@ struct Cupboard(Arc<Mutex<HashMap<ThreadId, (Stored, u32)>>>);
 
 impl Sessions for Cupboard {
     async fn open(&self, thread: &ThreadId) -> Result<Arc<dyn DynSession>, SessionError> {
-        let mut all = self.0.lock().unwrap();
+        let mut all = self.0.lock();
         let (session, opened) = all.entry(thread.clone()).or_default();
         *opened += 1;
         Ok(Arc::new(session.clone()))
@@ -46,7 +47,7 @@ impl Sessions for Cupboard {
 
 impl Cupboard {
     fn opened(&self, thread: &str) -> u32 {
-        self.0.lock().unwrap().get(&ThreadId::from(thread)).map_or(0, |(_, opened)| *opened)
+        self.0.lock().get(&ThreadId::from(thread)).map_or(0, |(_, opened)| *opened)
     }
 }
 
@@ -99,7 +100,7 @@ async fn a_seeded_history_comes_first_and_a_second_one_replaces_it() {
     thread.seed_history([Message::user("old"), Message::user("older")]).await.unwrap();
     thread.prompt("new").await.unwrap();
     assert_eq!(model.asked(), ["u:old u:older u:new"]);
-    let stored = cupboard.0.lock().unwrap()[&ThreadId::from("t")].0.0.lock().unwrap().len();
+    let stored = cupboard.0.lock()[&ThreadId::from("t")].0.0.lock().len();
     assert_eq!(stored, 4, "the seed is stored with the first run");
     let error = thread.seed_history([Message::user("x")]).await.unwrap_err();
     assert_eq!(error.kind(), "session.not_replaceable");

@@ -91,12 +91,12 @@ async fn only_active_tools_are_offered_and_unknown_names_change_nothing() {
     assert_eq!(offered, [1, 2]);
 }
 
-struct Rotating(std::sync::Mutex<Vec<&'static str>>);
+struct Rotating(parking_lot::Mutex<Vec<&'static str>>);
 
 impl Secrets for Rotating {
     async fn key(&self, provider: &str) -> Result<Option<Secret>, Fault> {
         assert_eq!(provider, "prov");
-        Ok(self.0.lock().unwrap().pop().map(Secret::new))
+        Ok(self.0.lock().pop().map(Secret::new))
     }
 }
 
@@ -104,7 +104,7 @@ impl Secrets for Rotating {
 async fn law_10_each_request_gets_its_key_and_nothing_shows_it() {
     let (thread, model) = thread_with([Step::Say("x"), Step::Say("y"), Step::Say("z")], |config| {
         (config.provider, config.protocol) = ("prov".into(), Some("chat".into()));
-        config.secrets = Some(Arc::new(Rotating(std::sync::Mutex::new(vec!["", "k1"]))));
+        config.secrets = Some(Arc::new(Rotating(parking_lot::Mutex::new(vec!["", "k1"]))));
     });
     for _ in 0..3 {
         thread.prompt("go").await.unwrap();

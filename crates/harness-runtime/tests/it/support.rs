@@ -2,14 +2,15 @@
 
 use std::collections::VecDeque;
 use std::fmt::Write as _;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex};
 
 use harness_core::message::{AssistantMessage, FinishReason, Message, ToolCall};
 use harness_core::port::{DeltaPart, Deltas, Ids, Model, ModelFault, ModelFaultCode, ModelRequest};
 use harness_core::testing::VirtualClock;
 use harness_core::{Json, RunId, Time};
 use harness_runtime::{Limits, ModelChoice, Runtime, RuntimeBuilder, Thread, ThreadConfig};
+use parking_lot::Mutex;
 
 /// Run ids in their order.
 #[derive(Default)]
@@ -54,11 +55,11 @@ impl Scripted {
     }
 
     pub(crate) fn for_thread(&self, thread: &Thread) {
-        *self.thread.lock().unwrap() = Some(thread.clone());
+        *self.thread.lock() = Some(thread.clone());
     }
 
     pub(crate) fn requests(&self) -> Vec<ModelRequest> {
-        self.requests.lock().unwrap().clone()
+        self.requests.lock().clone()
     }
 
     /// One line per request: the messages.
@@ -75,9 +76,9 @@ fn lines_of(request: &ModelRequest) -> String {
 
 impl Model for Scripted {
     async fn step(&self, request: ModelRequest, deltas: &dyn Deltas) -> Result<AssistantMessage, ModelFault> {
-        self.requests.lock().unwrap().push(request.clone());
+        self.requests.lock().push(request.clone());
         loop {
-            let step = self.steps.lock().unwrap().pop_front();
+            let step = self.steps.lock().pop_front();
             match step {
                 Some(Step::Say(text)) => {
                     let (a, b) = text.split_at(text.len().div_ceil(2));
@@ -97,7 +98,7 @@ impl Model for Scripted {
                     return Err(ModelFault::new(ModelFaultCode::Cancelled, "asked to stop"));
                 }
                 Some(Step::During(act)) => {
-                    let thread = self.thread.lock().unwrap().clone().expect("a thread");
+                    let thread = self.thread.lock().clone().expect("a thread");
                     act(&thread);
                 }
                 None => return Err(ModelFault::new(ModelFaultCode::Unknown, "the script is over")),

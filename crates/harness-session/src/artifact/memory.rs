@@ -2,10 +2,11 @@
 
 use std::collections::BTreeMap;
 use std::ops::Range;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
 use harness_core::{ArtifactId, SessionId, Time};
 use harness_host::{ArtifactMeta, ArtifactPart, ArtifactStore, StorageError};
+use parking_lot::Mutex;
 
 use super::holders::{Holders, MOST_BYTES, Purged, name, part};
 use crate::error::Error;
@@ -57,7 +58,7 @@ impl MemoryArtifacts {
     /// Removes what has expired at `now`.
     pub fn purge(&self, now: Time) -> Purged {
         let mut purged = Purged::default();
-        self.kept().retain(|_, held| {
+        self.kept.lock().retain(|_, held| {
             held.holders.expire(now);
             let stays = !held.holders.is_empty();
             if !stays {
@@ -66,10 +67,6 @@ impl MemoryArtifacts {
             stays
         });
         purged
-    }
-
-    fn kept(&self) -> MutexGuard<'_, BTreeMap<ArtifactId, Held>> {
-        self.kept.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -80,7 +77,7 @@ impl ArtifactStore for MemoryArtifacts {
             let name = id.as_str().to_owned();
             return Err(Error::Oversize { store: Store::Artifacts, name, bytes: size, limit }.into());
         }
-        let mut kept = self.kept();
+        let mut kept = self.kept.lock();
         let used: u64 = kept.values().map(|held| held.bytes.len() as u64).sum();
         if !kept.contains_key(&id) && used.saturating_add(size) > self.total_bytes {
             return Err(Error::FullArtifacts { bytes: size, used, limit: self.total_bytes }.into());
@@ -99,12 +96,12 @@ impl ArtifactStore for MemoryArtifacts {
         requester: Option<&SessionId>,
         now: Time,
     ) -> Result<Option<ArtifactPart>, StorageError> {
-        let kept = self.kept();
+        let kept = self.kept.lock();
         let Some(held) = kept.get(id) else { return Ok(None) };
         Ok(held.holders.seen_by(requester, now).map(|meta| part(&held.bytes, range, meta)))
     }
 
     async fn delete(&self, id: &ArtifactId) -> Result<bool, StorageError> {
-        Ok(self.kept().remove(id).is_some())
+        Ok(self.kept.lock().remove(id).is_some())
     }
 }

@@ -1,10 +1,11 @@
 //! Checkpoints in memory.
 
 use std::collections::{BTreeMap, VecDeque};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
 use harness_core::RunId;
 use harness_core::port::{Checkpoint, CheckpointStore, SessionError};
+use parking_lot::Mutex;
 
 use super::{KEPT, SUPPORTED};
 use crate::error::Error;
@@ -43,15 +44,11 @@ impl MemoryCheckpoints {
         self.supported = schema_version;
         self
     }
-
-    fn runs_of(&self) -> MutexGuard<'_, BTreeMap<RunId, VecDeque<Checkpoint>>> {
-        self.runs.lock().unwrap_or_else(PoisonError::into_inner)
-    }
 }
 
 impl CheckpointStore for MemoryCheckpoints {
     async fn save(&self, mut checkpoint: Checkpoint) -> Result<u64, SessionError> {
-        let mut runs = self.runs_of();
+        let mut runs = self.runs.lock();
         let kept = runs.entry(checkpoint.run.clone()).or_default();
         let number = kept.back().map_or(0, |last| last.number).saturating_add(1);
         checkpoint.number = number;
@@ -62,16 +59,16 @@ impl CheckpointStore for MemoryCheckpoints {
     }
 
     async fn latest(&self, run: &RunId) -> Result<Option<Checkpoint>, SessionError> {
-        let last = self.runs_of().get(run).and_then(|kept| kept.back().cloned());
+        let last = self.runs.lock().get(run).and_then(|kept| kept.back().cloned());
         last.map(|last| supported(last, self.supported)).transpose().map_err(SessionError::from)
     }
 
     async fn runs(&self) -> Result<Vec<RunId>, SessionError> {
-        Ok(self.runs_of().keys().cloned().collect())
+        Ok(self.runs.lock().keys().cloned().collect())
     }
 
     async fn clear(&self, run: &RunId) -> Result<(), SessionError> {
-        self.runs_of().remove(run);
+        self.runs.lock().remove(run);
         Ok(())
     }
 }

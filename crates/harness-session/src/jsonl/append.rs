@@ -7,11 +7,12 @@
 
 use std::fs::File;
 use std::io;
-use std::sync::{Arc, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Arc, OnceLock};
 
 use harness_core::message::Message;
 use harness_core::port::{Durability, Entry, EntryHead, SessionError};
 use harness_core::{EntryId, SessionId};
+use parking_lot::MutexGuard;
 use serde::Serialize;
 use tokio::sync::OwnedMutexGuard;
 
@@ -126,7 +127,7 @@ impl Shared {
         }
         // Whoever waits for a thread comes first.
         let _turn = self.queue.try_lock().ok()?;
-        let mut state = self.state.try_lock().ok()?;
+        let mut state = self.state.try_lock()?;
         let rests = state.on_its_way.is_none() && (state.next.is_none() || !is_alone(entries));
         if !rests || !self.is_as_left(&state) {
             return None;
@@ -178,7 +179,7 @@ impl Shared {
             drop(turn.take());
             self.options.disk.waits();
             loop {
-                state = self.free.wait(state).unwrap_or_else(PoisonError::into_inner);
+                self.free.wait(&mut state);
                 match outcome.get() {
                     Some(Outcome::Stored) => return Ok(()),
                     Some(Outcome::Failed(error)) => return Err(error.clone()),
@@ -199,7 +200,7 @@ impl Shared {
         let mut state = self.state();
         loop {
             while state.on_its_way.is_some() {
-                state = self.free.wait(state).unwrap_or_else(PoisonError::into_inner);
+                self.free.wait(&mut state);
             }
             let Some(batch) = state.next.take() else { return Ok(state) };
             let acknowledged = batch.buffered.bytes > 0;

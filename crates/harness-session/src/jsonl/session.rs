@@ -3,11 +3,12 @@
 use std::fs::{self, File};
 use std::io::{self, Read as _};
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
 use harness_core::SessionId;
 use harness_core::message::Message;
 use harness_core::port::{Durability, Entry, EntryHead, Loaded, Session, SessionError};
+use parking_lot::{Condvar, Mutex, MutexGuard};
 
 use super::append::Batch;
 use super::disk::{Disk, create_folder, sweep};
@@ -215,7 +216,7 @@ impl FileSession {
 
 impl Shared {
     pub(super) fn state(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        self.state.lock()
     }
 
     /// Reads the file and remembers its end. What a failed append left behind is not read.
@@ -298,7 +299,7 @@ impl Session for FileSession {
     }
 
     fn notice(&self) -> Option<SessionError> {
-        self.0.state.try_lock().ok()?.notice.take()
+        self.0.state.try_lock()?.notice.take()
     }
 }
 

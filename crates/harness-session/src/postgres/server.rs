@@ -7,9 +7,10 @@ use std::future::Future;
 use std::io::{self, ErrorKind};
 use std::net::IpAddr;
 use std::path::Path;
-use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak, mpsc};
+use std::sync::{Arc, OnceLock, Weak, mpsc};
 use std::time::Duration;
 
+use parking_lot::Mutex;
 use rustls::{ClientConfig, RootCertStore};
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::runtime::Runtime;
@@ -75,7 +76,7 @@ impl fmt::Debug for Server {
 impl Server {
     /// The database of a URL. Nothing is connected before the first use.
     pub(super) fn of(url: &str) -> Result<Self, Error> {
-        let mut open = OPEN.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut open = OPEN.lock();
         open.retain(|_, known| known.strong_count() > 0);
         if let Some(known) = open.get(url).and_then(Weak::upgrade) {
             return Ok(Self(known));
@@ -88,12 +89,12 @@ impl Server {
 
     /// Notes that this process owns a thread; false if it does already.
     pub(super) fn own(&self, name: &str) -> bool {
-        self.0.owned.lock().unwrap_or_else(PoisonError::into_inner).insert(name.to_owned())
+        self.0.owned.lock().insert(name.to_owned())
     }
 
     /// Notes that this process no longer owns a thread.
     pub(super) fn disown(&self, name: &str) {
-        self.0.owned.lock().unwrap_or_else(PoisonError::into_inner).remove(name);
+        self.0.owned.lock().remove(name);
     }
 
     /// Runs `work` with the connection, which is made if there is none. Blocks the caller; never the runtime of the

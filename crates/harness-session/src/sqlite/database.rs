@@ -6,9 +6,10 @@ use std::fs;
 use std::io::{self, ErrorKind};
 use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::sync::{Arc, Weak};
 use std::time::Duration;
 
+use parking_lot::{Mutex, MutexGuard};
 use rusqlite::{Connection, ErrorCode, OpenFlags};
 
 use super::schema::{self, Unusable};
@@ -68,7 +69,7 @@ impl Database {
             return Err(Error::NotAFile { path: path.into() });
         }
         let file = identity(&real).map_err(failed)?;
-        let mut open = OPEN.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut open = OPEN.lock();
         open.retain(|_, known| known.strong_count() > 0);
         if let Some(known) = open.get(&real).and_then(Weak::upgrade).filter(|known| known.file == file) {
             return Ok(Self(known));
@@ -109,8 +110,7 @@ impl Database {
         action: Action,
         work: impl FnOnce(&mut Connection) -> rusqlite::Result<T>,
     ) -> Result<T, Error> {
-        let mut connection: MutexGuard<'_, Connection> =
-            self.0.connection.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut connection: MutexGuard<'_, Connection> = self.0.connection.lock();
         work(&mut connection).map_err(|error| failed(action, &self.0.path, &error))
     }
 
@@ -122,7 +122,7 @@ impl Database {
         work: impl FnOnce(&mut Connection) -> rusqlite::Result<T>,
     ) -> Result<T, Error> {
         self.with(action, |connection| {
-            let mut set = self.0.synchronous.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut set = self.0.synchronous.lock();
             if *set != synchronous {
                 connection.pragma_update(None, "synchronous", synchronous)?;
                 *set = synchronous;

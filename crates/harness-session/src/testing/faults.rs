@@ -1,7 +1,9 @@
 //! A disk that fails on request.
 
 use std::io;
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
+
+use parking_lot::{Condvar, Mutex};
 
 use crate::OpenOptions;
 use crate::disk::{Change, Disk, Fate, Probe};
@@ -89,7 +91,7 @@ impl Faults {
     /// removal is one.
     pub fn at(step: usize, fault: Fault) -> Self {
         let faults = Self::default();
-        faults.plan().at = Some((step, fault));
+        faults.0.plan.lock().at = Some((step, fault));
         faults
     }
 
@@ -97,61 +99,57 @@ impl Faults {
     /// comes before them.
     #[must_use]
     pub fn lasting(self, step: usize, appends: usize) -> Self {
-        self.plan().lasts = Some((step, appends));
+        self.0.plan.lock().lasts = Some((step, appends));
         self
     }
 
     /// Lets the change number `step` last until [`Faults::release`]: a slow disk.
     #[must_use]
     pub fn stalling(self, step: usize) -> Self {
-        self.plan().stalls = Some((step, false));
+        self.0.plan.lock().stalls = Some((step, false));
         self
     }
 
     /// Whether the stalling change has started and was not released.
     pub fn is_stalled(&self) -> bool {
-        self.plan().stalls.is_some_and(|(_, begun)| begun)
+        self.0.plan.lock().stalls.is_some_and(|(_, begun)| begun)
     }
 
     /// Ends the stall.
     pub fn release(&self) {
-        self.plan().stalls = None;
+        self.0.plan.lock().stalls = None;
         self.0.waited.notify_all();
     }
 
     /// How many changes there were.
     pub fn steps(&self) -> usize {
-        self.plan().changes.len()
+        self.0.plan.lock().changes.len()
     }
 
     /// The changes that there were, those that failed too.
     pub fn changes(&self) -> Vec<Change> {
-        self.plan().changes.clone()
+        self.0.plan.lock().changes.clone()
     }
 
     /// From here on every change works again.
     pub fn mend(&self) {
-        let mut plan = self.plan();
+        let mut plan = self.0.plan.lock();
         plan.lasting = None;
         plan.at = None;
-    }
-
-    fn plan(&self) -> MutexGuard<'_, Plan> {
-        self.0.plan.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 impl Probe for Faults {
     fn step(&self, change: Change) -> Fate {
-        let mut plan = self.plan();
+        let mut plan = self.0.plan.lock();
         let number = plan.changes.len();
         plan.changes.push(change);
         while plan.lasts.is_some_and(|(step, appends)| step == number && plan.waiting < appends) {
-            plan = self.0.waited.wait(plan).unwrap_or_else(PoisonError::into_inner);
+            self.0.waited.wait(&mut plan);
         }
         while let Some((_, begun)) = plan.stalls.as_mut().filter(|(step, _)| *step == number) {
             *begun = true;
-            plan = self.0.waited.wait(plan).unwrap_or_else(PoisonError::into_inner);
+            self.0.waited.wait(&mut plan);
         }
         if let Some(lasting) = plan.lasting {
             return Fate::Torn(0, lasting.error());
@@ -173,7 +171,7 @@ impl Probe for Faults {
     }
 
     fn waits(&self) {
-        self.plan().waiting += 1;
+        self.0.plan.lock().waiting += 1;
         self.0.waited.notify_all();
     }
 }

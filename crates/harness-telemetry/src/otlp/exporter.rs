@@ -1,12 +1,13 @@
 //! Counts what reaches the collector.
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use opentelemetry_sdk::Resource;
 use opentelemetry_sdk::error::{OTelSdkError, OTelSdkResult};
 use opentelemetry_sdk::trace::{SpanData, SpanExporter};
+use parking_lot::Mutex;
 
 use super::OtlpError;
 
@@ -34,7 +35,7 @@ impl Sent {
     }
 
     fn is_given_up(&self) -> bool {
-        let failing = self.failing.lock().unwrap_or_else(PoisonError::into_inner);
+        let failing = self.failing.lock();
         self.closing.load(Ordering::Acquire) && failing.is_some()
     }
 
@@ -47,9 +48,9 @@ impl Sent {
             None => {
                 self.taken.fetch_add(spans, Ordering::Relaxed);
             }
-            Some(_) => self.failed.lock().unwrap_or_else(PoisonError::into_inner).clone_from(&reason),
+            Some(_) => self.failed.lock().clone_from(&reason),
         }
-        *self.failing.lock().unwrap_or_else(PoisonError::into_inner) = reason;
+        *self.failing.lock() = reason;
     }
 
     /// Final result.
@@ -59,7 +60,7 @@ impl Sent {
         if lost == 0 {
             return Ok(());
         }
-        let failed = self.failed.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        let failed = self.failed.lock().clone();
         let reason = failed.unwrap_or_else(|| "it took too long".to_owned());
         Err(OtlpError::Lost { endpoint: endpoint.to_owned(), lost, all, reason })
     }

@@ -1,6 +1,6 @@
 //! However a run ends: its spans stand below each other as its work did, and all of them are closed.
 
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
 use futures_util::FutureExt as _;
 use harness_core::driver::{Ports, drive};
@@ -15,6 +15,7 @@ use harness_core::transcript::Transcript;
 use harness_core::turn::{Turn, TurnSpec};
 use harness_core::{Cancel, Json, Origin, ParentCall, Time};
 use harness_telemetry::{SpanOptions, Spans};
+use parking_lot::Mutex;
 
 use crate::tree::Tree;
 use crate::world::{answered, block_on, origin, ports, run, two_tools};

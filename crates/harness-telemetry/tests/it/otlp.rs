@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::fmt::Write as _;
 use std::net::SocketAddr;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 use std::time::Duration;
 
 use axum::Router;
@@ -18,6 +18,7 @@ use harness_telemetry::{SpanOptions, Spans};
 use opentelemetry_proto::tonic::collector::trace::v1::ExportTraceServiceRequest;
 use opentelemetry_proto::tonic::common::v1::any_value::Value;
 use opentelemetry_proto::tonic::trace::v1::{Span, status::StatusCode as SpanStatus};
+use parking_lot::Mutex;
 use prost::Message as _;
 use tokio::net::TcpListener;
 use tracing_subscriber::Registry;
@@ -38,7 +39,7 @@ struct Seen {
 
 async fn take(State(collected): State<Collected>, headers: HeaderMap, body: Bytes) -> StatusCode {
     let request = ExportTraceServiceRequest::decode(body).unwrap();
-    let mut seen = collected.0.lock().unwrap();
+    let mut seen = collected.0.lock();
     seen.headers = headers;
     for resource in request.resource_spans {
         let named =
@@ -127,7 +128,7 @@ fn a_collector_is_sent_the_tree_of_a_run() {
     let options = options.service_name("shop").header("x-key", Secret::new("s3cret"));
     exported(options).unwrap();
 
-    let seen = collected.0.lock().unwrap();
+    let seen = collected.0.lock();
     assert_eq!(seen.service.as_deref(), Some("shop"));
     assert_eq!(seen.headers.get("x-key").unwrap(), "s3cret");
     let trace = &seen.spans[0].trace_id;

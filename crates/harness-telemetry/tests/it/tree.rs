@@ -1,8 +1,9 @@
 //! A subscriber that keeps spans and shows them as a tree of text.
 
 use std::fmt::{Debug, Write as _};
-use std::sync::{Arc, Mutex, MutexGuard};
+use std::sync::Arc;
 
+use parking_lot::Mutex;
 use tracing::field::{Field, Visit};
 use tracing::span::{Attributes, Id, Record};
 use tracing::{Event, Subscriber};
@@ -53,7 +54,7 @@ impl<S: Subscriber + for<'s> LookupSpan<'s>> Layer<S> for Tree {
         fields.0.push(("name", attributes.metadata().name().to_owned()));
         attributes.record(&mut fields);
         let parent = cx.span(id).and_then(|span| span.parent()).map(|parent| parent.id().into_u64());
-        self.lock().push(Node { id: id.into_u64(), parent, fields, notes: Vec::new(), is_open: true });
+        self.0.lock().push(Node { id: id.into_u64(), parent, fields, notes: Vec::new(), is_open: true });
     }
 
     fn on_record(&self, id: &Id, values: &Record<'_>, _: Context<'_, S>) {
@@ -79,13 +80,9 @@ impl<S: Subscriber + for<'s> LookupSpan<'s>> Layer<S> for Tree {
 }
 
 impl Tree {
-    fn lock(&self) -> MutexGuard<'_, Vec<Node>> {
-        self.0.lock().unwrap()
-    }
-
     /// Ids are used again when a span is closed.
     fn with_open(&self, id: u64, change: impl FnOnce(&mut Node)) {
-        self.lock().iter_mut().filter(|node| node.id == id && node.is_open).for_each(change_once(change));
+        self.0.lock().iter_mut().filter(|node| node.id == id && node.is_open).for_each(change_once(change));
     }
 
     /// Runs `work` with this as its subscriber.
@@ -105,7 +102,7 @@ impl Tree {
     /// Everything that stands in any span.
     pub(crate) fn all(&self) -> String {
         let mut all = String::new();
-        for node in &*self.lock() {
+        for node in &*self.0.lock() {
             let _ = writeln!(all, "{:?} {:?}", node.fields.0, node.notes);
         }
         all
@@ -114,7 +111,7 @@ impl Tree {
     /// One line for each span below its parent: its name, `open` if it is, the code of its error behind `!`,
     /// its notes, and the fields that are asked for.
     pub(crate) fn show(&self, fields: &[&str]) -> String {
-        let nodes = self.lock();
+        let nodes = self.0.lock();
         let mut text = String::new();
         let mut stack: Vec<(usize, usize)> =
             (0..nodes.len()).rev().filter(|at| nodes[*at].parent.is_none()).map(|at| (at, 0)).collect();

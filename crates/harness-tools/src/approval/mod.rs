@@ -3,11 +3,12 @@
 mod rule;
 
 use std::fmt;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
 use harness_core::message::ApprovalRequest;
 use harness_core::port::{ApprovalAsk, Approver, Decision, DynApprover, Prepared, ProposedCall};
 use harness_core::{Cancel, Fault};
+use parking_lot::Mutex;
 
 pub use self::rule::ApprovalRule;
 
@@ -117,7 +118,9 @@ struct Shared {
 
 impl fmt::Debug for StandingApprovals {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("StandingApprovals").field("rules", &self.lock().len()).finish_non_exhaustive()
+        f.debug_struct("StandingApprovals")
+            .field("rules", &self.shared.rules.lock().len())
+            .finish_non_exhaustive()
     }
 }
 
@@ -138,7 +141,7 @@ impl StandingApprovals {
     #[must_use]
     pub fn with_rules(self, rules: impl IntoIterator<Item = ApprovalRule>) -> Self {
         let rules = rules.into_iter();
-        self.lock().clear();
+        self.shared.rules.lock().clear();
         rules.for_each(|rule| self.add(rule));
         self
     }
@@ -152,12 +155,12 @@ impl StandingApprovals {
 
     /// Current rules, oldest first.
     pub fn rules(&self) -> Vec<ApprovalRule> {
-        self.lock().clone()
+        self.shared.rules.lock().clone()
     }
 
     /// Adds a rule; of more than 1,000 the oldest is dropped.
     pub fn add(&self, rule: ApprovalRule) {
-        let mut rules = self.lock();
+        let mut rules = self.shared.rules.lock();
         if rules.contains(&rule) {
             return;
         }
@@ -169,7 +172,7 @@ impl StandingApprovals {
 
     /// Removes a rule. Returns whether it existed.
     pub fn revoke(&self, rule: &ApprovalRule) -> bool {
-        let mut rules = self.lock();
+        let mut rules = self.shared.rules.lock();
         let before = rules.len();
         rules.retain(|known| known != rule);
         rules.len() < before
@@ -181,7 +184,7 @@ impl StandingApprovals {
     }
 
     fn is_approved(&self, ask: &ApprovalAsk) -> bool {
-        self.lock().iter().any(|rule| rule.covers(&ask.proposed.call))
+        self.shared.rules.lock().iter().any(|rule| rule.covers(&ask.proposed.call))
             || self.always.iter().any(|allows| allows(ask))
     }
 
@@ -192,10 +195,6 @@ impl StandingApprovals {
             Remember::Arguments => self.add(ApprovalRule::of_call(&ask.proposed.call)),
             Remember::Tool => self.add(ApprovalRule::of_its_tool(&ask.proposed.call)),
         }
-    }
-
-    fn lock(&self) -> MutexGuard<'_, Vec<ApprovalRule>> {
-        self.shared.rules.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

@@ -3,8 +3,8 @@
 use std::os::unix::process::ExitStatusExt as _;
 use std::pin::Pin;
 use std::process::ExitStatus;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
 use std::task::{Context, Poll};
 use std::time::Duration;
 
@@ -13,6 +13,7 @@ use harness_core::redact::KnownSecrets;
 use harness_host::process::{
     Capture, Child, Launch, Limits, ProgramSpec, REAP, Shown, start, why_not_started,
 };
+use parking_lot::Mutex;
 use tokio::io::{AsyncRead, AsyncReadExt as _, ReadBuf};
 use tokio::process::{ChildStderr, ChildStdin, ChildStdout};
 use tokio::sync::watch;
@@ -85,7 +86,7 @@ impl Life {
 
     /// Stderr of the program so far.
     pub(super) fn stderr(&self, secrets: &KnownSecrets) -> String {
-        let capture = self.stderr.lock().unwrap_or_else(PoisonError::into_inner);
+        let capture = self.stderr.lock();
         match capture.show(true) {
             Shown::Text { text, .. } => secrets.text(text.trim_end_matches(['\n', '\r'])).into_owned(),
             Shown::Binary(bytes) => format!("(binary output of {bytes} bytes)"),
@@ -172,7 +173,7 @@ impl Keeper {
 async fn read(mut pipe: ChildStderr, into: Arc<Mutex<Capture>>) {
     let mut part = vec![0; 8 * 1024];
     while let Ok(n @ 1..) = pipe.read(&mut part).await {
-        into.lock().unwrap_or_else(PoisonError::into_inner).push(part.get(..n).unwrap_or_default());
+        into.lock().push(part.get(..n).unwrap_or_default());
     }
 }
 

@@ -1,11 +1,12 @@
 //! A connection to a server, from its handshake to its end.
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use harness_core::port::BoxFuture;
 use harness_core::redact::KnownSecrets;
+use parking_lot::Mutex;
 use rmcp::model::{
     CallToolRequestParams, CallToolResponse, ClientCapabilities, ClientConfig, ClientRequest, Implementation,
     ListToolsRequest, PaginatedRequestParams, ProtocolVersion, ServerResult, Tool,
@@ -216,7 +217,7 @@ impl Connection {
     /// Ends the session, and the program if it has one.
     pub(super) async fn close(&self) {
         self.lost.store(true, Ordering::Release);
-        let service = self.service.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let service = self.service.lock().take();
         if let Some(mut service) = service {
             // It is ended all the same when it is dropped.
             let _ = service.close_with_timeout(FAREWELL).await;

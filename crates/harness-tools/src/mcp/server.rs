@@ -2,8 +2,8 @@
 
 use std::collections::HashMap;
 use std::fmt;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, PoisonError, RwLock};
 use std::time::Duration;
 
 use harness_core::message::ToolCall;
@@ -11,6 +11,7 @@ use harness_core::port::Clock;
 use harness_core::redact::KnownSecrets;
 use harness_core::tool::{ArgumentFault, RetryClass, ToolCx, ToolDef, ToolOutcome, ToolRegistry, ToolScope};
 use harness_core::{Fault, FaultSource, ToolName};
+use parking_lot::RwLock;
 use rmcp::model::{CallToolRequestParams, JsonObject, RequestMetaObject, Tool};
 use serde_json::{Map, Value};
 use tokio::sync::Mutex;
@@ -217,7 +218,7 @@ impl McpServer {
     }
 
     fn known(&self) -> Option<Arc<Known>> {
-        self.0.known.read().unwrap_or_else(PoisonError::into_inner).clone()
+        self.0.known.read().clone()
     }
 
     /// The connection; opens one if there is none.
@@ -266,7 +267,7 @@ impl McpServer {
         match listed {
             Ok(tools) => {
                 let known = Arc::new(self.understand(tools));
-                *self.0.known.write().unwrap_or_else(PoisonError::into_inner) = Some(Arc::clone(&known));
+                *self.0.known.write() = Some(Arc::clone(&known));
                 Ok(known)
             }
             Err(fault) => {

@@ -4,7 +4,7 @@ mod gate;
 mod mode;
 mod notes;
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
 use harness_core::Json;
 use harness_core::decide::{DynGate, Guarded};
@@ -12,6 +12,7 @@ use harness_core::message::{Message, UserMessage};
 use harness_core::outcome::StopMode;
 use harness_core::port::Steering;
 use harness_core::tool::{DynTool, ToolOutcome, tool_fn};
+use parking_lot::Mutex;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -94,7 +95,7 @@ impl Modes {
 
     /// The mode as it is now.
     pub fn current(&self) -> Arc<Mode> {
-        Arc::clone(&self.state().current)
+        Arc::clone(&self.shared.state.lock().current)
     }
 
     /// All modes, in order.
@@ -109,7 +110,7 @@ impl Modes {
     /// [`ToolsError::UnknownMode`]; the mode stays as it was.
     pub fn set(&self, name: &str) -> Result<(), ToolsError> {
         let mode = self.find(name)?;
-        let mut state = self.state();
+        let mut state = self.shared.state.lock();
         state.change += u64::from(state.current.name != mode.name);
         state.current = mode;
         Ok(())
@@ -125,7 +126,7 @@ impl Modes {
 
     /// Keeps the mode for a new conversation, whose model does not know of it and is notified.
     pub fn renew(&self) {
-        let mut state = self.state();
+        let mut state = self.shared.state.lock();
         let first = self.shared.modes.first().is_some_and(|mode| mode.name == state.current.name);
         let needs_note = !first || state.current.calls != ModeCalls::All;
         state.change += 1;
@@ -177,7 +178,7 @@ impl Modes {
 
     /// A note about the mode, when the model does not know of it.
     fn waiting(&self) -> Option<(u64, Message)> {
-        let state = self.state();
+        let state = self.shared.state.lock();
         let mode = &state.current;
         if state.told.as_ref() == Some(&mode.name) {
             return None;
@@ -188,7 +189,7 @@ impl Modes {
 
     /// The note of that change is in the transcript. A later one is still pending.
     fn told_of(&self, change: u64) {
-        let mut state = self.state();
+        let mut state = self.shared.state.lock();
         if state.change == change {
             state.told = Some(Arc::clone(&state.current.name));
         }
@@ -197,7 +198,7 @@ impl Modes {
     /// Changes the mode to one that the model knows of.
     fn settle(&self, name: &str) -> Result<Arc<Mode>, ToolsError> {
         let mode = self.find(name)?;
-        let mut state = self.state();
+        let mut state = self.shared.state.lock();
         state.change += 1;
         state.told = Some(Arc::clone(&mode.name));
         state.current = Arc::clone(&mode);
@@ -221,10 +222,6 @@ impl Modes {
         let current = self.current();
         let modes = self.all().iter().map(|mode| known(mode)).collect();
         Json::of(&ModeList { mode: &current.name, modes }).unwrap_or_default()
-    }
-
-    fn state(&self) -> MutexGuard<'_, State> {
-        self.shared.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

@@ -2,13 +2,14 @@
 
 use std::fmt;
 use std::future::poll_fn;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::task::Poll;
 
 use harness_core::Cancel;
 use harness_core::port::BoxFuture;
 use harness_host::process::{Capture, run_with};
 use harness_host::{Process, ProcessFault, ProcessOutput};
+use parking_lot::Mutex;
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
 
@@ -19,12 +20,6 @@ type Outcome = Result<ProcessOutput, ProcessFault>;
 /// Bounded output of a stream.
 #[derive(Clone)]
 struct Printed(Arc<Mutex<Capture>>);
-
-impl Printed {
-    fn lock(&self) -> MutexGuard<'_, Capture> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
 
 /// A handle of a program; the task that reads its output ends with it, and the program with the task.
 pub(super) struct Running {
@@ -68,8 +63,8 @@ pub(super) async fn start(job: Job, cancel: &Cancel) -> Result<Running, ProcessF
 async fn work(job: Job, kill: Cancel, stdout: Printed) -> Outcome {
     // Its stdout is kept where it can be read meanwhile, and here nothing but its length.
     let launch = job.launch(job.limits().kept(0, job.options.max_output));
-    let ended = run_with(launch, kill.cancelled(), |part: &[u8]| stdout.lock().push(part)).await;
-    job.outcome(ended, Some(&stdout.lock()))
+    let ended = run_with(launch, kill.cancelled(), |part: &[u8]| stdout.0.lock().push(part)).await;
+    job.outcome(ended, Some(&stdout.0.lock()))
 }
 
 impl Process for Running {
@@ -89,7 +84,7 @@ impl Process for Running {
     }
 
     fn printed(&self) -> String {
-        self.stdout.lock().lossy()
+        self.stdout.0.lock().lossy()
     }
 
     fn kill(&self) {

@@ -1,9 +1,10 @@
 //! Changes that were shown before they were approved.
 
 use std::collections::VecDeque;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use harness_core::{CallId, Origin, RunId};
+use parking_lot::Mutex;
 
 /// Maximum number of shown calls that are remembered; the oldest is dropped.
 const MOST: usize = 10_000;
@@ -29,7 +30,7 @@ type Entries = VecDeque<((Option<RunId>, CallId), [u8; 32])>;
 impl Shown {
     pub(super) fn remember(&self, origin: &Origin, call: &CallId, digest: [u8; 32]) {
         let key = (origin.run.clone(), call.clone());
-        let mut entries = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut entries = self.0.lock();
         entries.retain(|(known, _)| *known != key);
         if entries.len() >= MOST {
             entries.pop_front();
@@ -38,7 +39,7 @@ impl Shown {
     }
 
     pub(super) fn recall(&self, origin: &Origin, call: &CallId) -> Option<[u8; 32]> {
-        let entries = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let entries = self.0.lock();
         let of_call = |(run, id): &(Option<RunId>, CallId)| *run == origin.run && id == call;
         entries.iter().find(|(known, _)| of_call(known)).map(|(_, digest)| *digest)
     }

@@ -1,12 +1,13 @@
 //! Standing approvals.
 
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
 use harness_core::message::ToolCall;
 use harness_core::port::{ApprovalAsk, Approver as _, Decision, ProposedCall};
 use harness_core::tool::ToolDef;
 use harness_core::{Cancel, Json};
 use harness_tools::{ApprovalAnswer, ApprovalRule, Asker, Remember, StandingApprovals};
+use parking_lot::Mutex;
 use tokio::sync::Notify;
 
 use crate::support::block_on;
@@ -32,16 +33,13 @@ impl Person {
     }
 
     fn asked(&self) -> Vec<String> {
-        self.asked.lock().unwrap().clone()
+        self.asked.lock().clone()
     }
 }
 
 impl Asker for Person {
     async fn ask(&self, ask: ApprovalAsk) -> ApprovalAnswer {
-        self.asked
-            .lock()
-            .unwrap()
-            .push(format!("{} {}", ask.proposed.call.name, ask.proposed.call.arguments));
+        self.asked.lock().push(format!("{} {}", ask.proposed.call.name, ask.proposed.call.arguments));
         if let Some(when) = &self.when {
             when.notified().await;
         }

@@ -1,6 +1,6 @@
 //! Calls that hand their work to a child elsewhere.
 
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
 use harness_core::driver::{ChildRun, Ports};
 use harness_core::limits::{Amount, Grant};
@@ -12,6 +12,7 @@ use harness_tools::{
     Combined, DuplicateGuard, DuplicateOptions, RunnerSlot, Source, Subagent, SubagentTool, ToolSet,
     TurnRunner, Validated,
 };
+use parking_lot::Mutex;
 
 use crate::support::{block_on, cx, told};
 
@@ -84,7 +85,7 @@ impl Children for Elsewhere {
     }
 
     fn run(&self, child: Child) -> ChildFuture {
-        *self.0.lock().unwrap() = ChildRun::of(child);
+        *self.0.lock() = ChildRun::of(child);
         Box::pin(std::future::ready(Err("it was removed".to_owned())))
     }
 }
@@ -99,7 +100,7 @@ fn the_child_has_the_limits_of_the_call_from_its_start_on() {
     cx.children = Some(Arc::clone(&elsewhere) as _);
     let answer = told(&block_on(tool().call(cx)));
     assert!(answer.contains(r#""message": "it was removed""#), "{answer}");
-    let child = elsewhere.0.lock().unwrap().take().unwrap();
+    let child = elsewhere.0.lock().take().unwrap();
     let limits = &child.spec.turn.limits;
     assert_eq!((limits.iterations, limits.tokens, limits.elapsed), (3, 900, Some(Millis(10_000))));
     assert_eq!((child.prompt.joined_text().as_str(), child.origin.depth()), ("go", 1));

@@ -1,6 +1,6 @@
 //! MCP servers over streamable HTTP, on the loopback interface.
 
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 use std::time::Duration;
 
 use axum::Router;
@@ -9,6 +9,7 @@ use axum::extract::State;
 use axum::http::{HeaderMap, Method, StatusCode, header};
 use axum::response::{IntoResponse as _, Response};
 use harness_tools::mcp::{McpServer, McpSpec};
+use parking_lot::Mutex;
 use serde_json::{Value, json};
 
 use crate::mcp_peer::{read, read_file};
@@ -36,7 +37,7 @@ async fn serve(State(seen): State<Seen>, method: Method, headers: HeaderMap, bod
     let message: Value = serde_json::from_slice(&body).unwrap_or_default();
     let what = message["method"].as_str().unwrap_or("-").to_owned();
     let line = format!("{method} {} {what}", text("authorization"));
-    seen.requests.lock().unwrap().push(line);
+    seen.requests.lock().push(line);
     let events = [(header::CONTENT_TYPE, "text/event-stream")];
     let result = |result: Value| json!({"jsonrpc": "2.0", "id": message["id"], "result": result});
     let found = || result(json!({"content": [{"type": "text", "text": "found"}]}));
@@ -99,7 +100,7 @@ fn headers_go_with_every_request_and_the_session_is_ended() {
         let (server, requests) = start(Answer::Json).await;
         server.tools().await.unwrap();
         server.close().await;
-        let requests = requests.lock().unwrap();
+        let requests = requests.lock();
         assert!(requests.iter().all(|line| line.contains(" Bearer header-secret ")), "{requests:?}");
         assert_eq!(requests.first().unwrap(), "POST Bearer header-secret initialize");
         assert!(requests.iter().any(|line| line.starts_with("DELETE ")), "{requests:?}");

@@ -1,6 +1,6 @@
 //! Modes: what may be called in them, and how the model learns of them.
 
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
 use harness_core::driver::{Ports, drive};
 use harness_core::machine::Start;
@@ -13,6 +13,7 @@ use harness_core::transcript::Transcript;
 use harness_core::turn::{Turn, TurnSpec};
 use harness_core::{Cancel, EntryId, Json, Origin, Time};
 use harness_tools::{Keep, Mode, Modes, ToolsError, WorkTools};
+use parking_lot::Mutex;
 
 use crate::support::{ask, block_on};
 
@@ -33,7 +34,7 @@ struct Yes(Arc<Mutex<Vec<String>>>);
 
 impl Approver for Yes {
     async fn decide(&self, ask: ApprovalAsk) -> Decision {
-        self.0.lock().unwrap().push(format!("{} {}", ask.proposed.call.name, ask.proposed.call.arguments));
+        self.0.lock().push(format!("{} {}", ask.proposed.call.name, ask.proposed.call.arguments));
         Decision::Granted
     }
 }
@@ -94,7 +95,7 @@ fn a_plan_is_made_before_anything_is_changed() {
     assert_eq!(said[3], DENIED);
     assert!(said[5].starts_with(r#"toolResult: {"mode":"execute","meaning":"Work on your own"#), "{said:?}");
     assert_eq!(said[7..], ["toolResult: paid", "assistant: Done."], "and no note of what it did itself");
-    assert_eq!(*asked.0.lock().unwrap(), [r#"mode_set {"mode":"execute"}"#], "that alone needed approval");
+    assert_eq!(*asked.0.lock(), [r#"mode_set {"mode":"execute"}"#], "that alone needed approval");
 }
 
 #[test]
@@ -216,7 +217,7 @@ impl Steering for Queue {
     }
 
     fn injected(&self, entries: &[EntryId]) {
-        self.0.lock().unwrap().extend_from_slice(entries);
+        self.0.lock().extend_from_slice(entries);
     }
 }
 
@@ -229,5 +230,5 @@ fn a_note_comes_before_what_waits_and_extends_no_answer() {
     assert_eq!(ids(DrainPoint::Begin), ["mode-note-0", "q1"]);
     notes.injected(&ids(DrainPoint::Begin));
     assert_eq!(ids(DrainPoint::Round), ["q1"]);
-    assert_eq!(*queue.0.lock().unwrap(), ["q1"]);
+    assert_eq!(*queue.0.lock(), ["q1"]);
 }

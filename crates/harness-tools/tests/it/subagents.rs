@@ -1,7 +1,7 @@
 //! The tool that gives work to another agent.
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
-use std::sync::{Arc, Mutex};
 
 use harness_core::decide::{
     Check, CheckDecision, CheckVerdict, DecideCx, DynGate, GateVerdict, Guarded, Points, Subject, check, gate,
@@ -21,6 +21,7 @@ use harness_core::{Cancel, End, Fault, Json, Origin, ParentCall};
 use harness_tools::{
     Subagent, SubagentAsk, SubagentCode, SubagentReport, SubagentRunner, SubagentTool, TurnRunner,
 };
+use parking_lot::Mutex;
 
 use crate::support::{block_on, cx, told};
 
@@ -205,7 +206,7 @@ impl Team {
         let mut turn = Turn::new(Arc::new(spec), origin, Transcript::default());
         let start = Start::prompt(Message::user("What is out there?"));
         let end = block_on(drive(&mut turn, &ports, &Cancel::never(), start));
-        let events = std::mem::take(&mut heard.lock().unwrap().0);
+        let events = std::mem::take(&mut heard.lock().0);
         (end, events)
     }
 }

@@ -1,10 +1,11 @@
 //! Points at which a process dies.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
 use harness_core::tool::{RetryClass, ToolCx, ToolDef};
 use harness_core::{CallId, ToolName};
+use parking_lot::Mutex;
 use tokio::sync::Notify;
 
 /// Crash points of one process of a [`Scenario`](super::Scenario). [`every_crash`](super::every_crash) has points around
@@ -57,12 +58,8 @@ impl Execution {
 impl CrashPoints {
     pub(super) fn new(target: Option<usize>) -> Self {
         let points = Self::default();
-        points.state().target = target;
+        points.0.state.lock().target = target;
         points
-    }
-
-    fn state(&self) -> MutexGuard<'_, State> {
-        self.0.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Passes a point, or never returns when the process dies there. Equal runs must pass equal points.
@@ -74,7 +71,7 @@ impl CrashPoints {
 
     /// Whether the process dies at this point, or is dead; then nothing but [`Self::die`] may follow.
     pub(super) fn strikes(&self, name: impl Into<String>) -> bool {
-        let mut state = self.state();
+        let mut state = self.0.state.lock();
         if !state.is_dead {
             state.passed.push(name.into());
             state.is_dead = state.target == Some(state.passed.len());
@@ -94,25 +91,25 @@ impl CrashPoints {
     }
 
     pub(super) fn is_dead(&self) -> bool {
-        self.state().is_dead
+        self.0.state.lock().is_dead
     }
 
     pub(super) fn passed(&self) -> Vec<String> {
-        self.state().passed.clone()
+        self.0.state.lock().passed.clone()
     }
 
     pub(super) fn learn(&self, defs: &[ToolDef]) {
-        self.state().classes.extend(defs.iter().map(|def| (def.name.clone(), def.class)));
+        self.0.state.lock().classes.extend(defs.iter().map(|def| (def.name.clone(), def.class)));
     }
 
     pub(super) fn execute(&self, cx: &ToolCx) {
-        let mut state = self.state();
+        let mut state = self.0.state.lock();
         let class = state.classes.get(&cx.call.name).copied().unwrap_or_default();
         let (call, tool) = (cx.call.id.clone(), cx.call.name.clone());
         state.executions.push(Execution { message: cx.message, call, tool, class });
     }
 
     pub(super) fn executions(&self) -> Vec<Execution> {
-        self.state().executions.clone()
+        self.0.state.lock().executions.clone()
     }
 }

@@ -1,7 +1,7 @@
 //! Every crash of a run, found by the test kit.
 
 use std::path::Path;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
 use harness::core::Json;
 use harness::core::message::ToolCall;
@@ -10,6 +10,7 @@ use harness::prelude::*;
 use harness::session::checkpoint::MemoryCheckpoints;
 use harness::session::{FileSession, MemorySession, OpenOptions};
 use harness::testing::{CrashPoints, Scenario, ScriptedModel, every_crash};
+use parking_lot::Mutex;
 
 #[derive(serde::Deserialize, schemars::JsonSchema)]
 struct Nothing {}
@@ -28,7 +29,7 @@ fn payment(bank: &Bank, class: RetryClass, keeps_keys: bool) -> impl harness::co
     let pay = tool_fn("pay", "Pays", move |_: Nothing, cx: ToolCx| {
         let payments = Arc::clone(&payments);
         async move {
-            let mut payments = payments.lock().unwrap();
+            let mut payments = payments.lock();
             let key = cx.idempotency_key();
             if !keeps_keys || !payments.contains(&key) {
                 payments.push(key);
@@ -60,7 +61,7 @@ fn scenario(class: RetryClass, keeps_keys: bool) -> Scenario<Bank> {
             .checkpoints(bank.checkpoints.clone())
     };
     Scenario::new("Pay the bill.", Bank::default, process).check(|bank, outcome| {
-        let made = bank.payments.lock().unwrap().len();
+        let made = bank.payments.lock().len();
         assert!(made <= 1, "{made} payments were made");
         let last = outcome.messages.last().map(|message| message.joined_text());
         assert_eq!(last.as_deref(), Some("It is paid, or the bank knows."));
@@ -112,8 +113,8 @@ fn a_scenario_without_a_session_is_an_error() {
 fn a_scenario_that_differs_each_time_is_an_error() {
     let runs = Arc::new(Mutex::new(0));
     let world = move || {
-        *runs.lock().unwrap() += 1;
-        (MemorySession::new(), *runs.lock().unwrap())
+        *runs.lock() += 1;
+        (MemorySession::new(), *runs.lock())
     };
     let process = |(session, run): &(MemorySession, u32), points: &CrashPoints| {
         let (points, run) = (points.clone(), *run);

@@ -1,7 +1,7 @@
 //! A harness as a backend, and a backend as the model of a harness.
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
-use std::sync::{Arc, Mutex};
 
 use harness::HarnessExecution;
 use harness::adapters::execution::{
@@ -14,6 +14,7 @@ use harness::core::{Cancel, Json, Outcome, StopReason};
 use harness::prelude::*;
 use harness::session::MemorySession;
 use harness::system::SystemIds;
+use parking_lot::Mutex;
 
 use crate::support::{Script, call};
 
@@ -27,7 +28,7 @@ struct Parts(Mutex<Vec<ExecutionPart>>);
 
 impl ExecutionSink for Parts {
     fn part(&self, part: ExecutionPart) {
-        self.0.lock().unwrap().push(part);
+        self.0.lock().push(part);
     }
 }
 
@@ -67,7 +68,7 @@ async fn a_harness_answers_a_request_with_its_tools() {
     let kinds: Vec<String> = trace.events.unwrap().iter().map(|event| format!("{:?}", event.kind)).collect();
     assert_eq!(kinds, ["ModelStarted", "ToolRequested", "ToolCompleted", "ModelCompleted"]);
     assert_eq!(trace.summary.tool_call_count, Some(1));
-    let told: Vec<String> = parts.0.into_inner().unwrap().iter().map(|part| format!("{part:?}")).collect();
+    let told: Vec<String> = parts.0.into_inner().iter().map(|part| format!("{part:?}")).collect();
     assert!(told[0].starts_with("ToolStarted") && told[1].contains("paid 5"), "{told:?}");
     let metadata = result.metadata.unwrap();
     assert!(metadata.text().starts_with(r#"{"stopReason":"answer_finalized","usage":{"#), "{metadata}");
@@ -159,8 +160,8 @@ impl ExecutionAdapter for Far {
     }
 
     async fn execute(&self, request: ExecutionRequest, _: ExecutionCx<'_>) -> ExecutionResult {
-        self.asked.lock().unwrap().push(request);
-        self.results.lock().unwrap().pop().unwrap()
+        self.asked.lock().push(request);
+        self.results.lock().pop().unwrap()
     }
 }
 
@@ -210,7 +211,7 @@ async fn a_session_with_a_backend_goes_on_where_it_was() {
     assert_eq!(harness.prompt("go").await.unwrap().reason(), StopReason::BackendDeferred);
     let report = harness.resume(ResumeFrom::Transcript).await.unwrap();
     assert_eq!((report.answer(), report.reason()), ("whole", StopReason::AnswerFinalized));
-    let asked = far.asked.lock().unwrap();
+    let asked = far.asked.lock();
     assert_eq!(asked[1].message.text, "Continue.");
     assert_eq!(asked[1].continuation.as_ref().unwrap().state.as_ref().unwrap().text(), r#"{"id":"s1"}"#);
     assert_eq!(asked[1].instructions.system_prompt, "Be kind.");

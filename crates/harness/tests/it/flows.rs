@@ -6,7 +6,7 @@
 use std::fs::File;
 use std::io::{BufRead as _, BufReader, Read as _};
 use std::path::Path;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 use std::time::Duration;
 
 use harness::core::Json;
@@ -15,6 +15,7 @@ use harness::host::process::Environment;
 use harness::host::{ProcessFault, ProcessOptions, RootCwd, Workplace};
 use harness::system::SystemClock;
 use harness::tools::{FolderWorkspace, SystemPrograms};
+use parking_lot::Mutex;
 
 /// Longer than any program of these tests takes on a busy machine; only a failing test waits for it.
 const LONG: Duration = Duration::from_mins(1);
@@ -106,12 +107,12 @@ async fn a_process_whose_handle_somebody_keeps_ends_with_its_execution() {
             async move {
                 let args = ["-c".to_owned(), HANGS.to_owned()];
                 let process = cx.start("sh", &args, &options()).await?;
-                *keep.lock().unwrap() = Some(process);
+                *keep.lock() = Some(process);
                 Ok::<_, ProcessFault>(())
             }
         })
     };
     assert_eq!(aborted(spawn).await, Ok(Json::null()));
-    let process = kept.lock().unwrap().take().unwrap();
+    let process = kept.lock().take().unwrap();
     assert_eq!(process.wait().await.unwrap_err().kind(), "cancelled");
 }

@@ -1,6 +1,6 @@
 //! Three hundred turns over a window of 16,000 tokens.
 
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
 use harness::core::message::ToolCall;
 use harness::core::port::{Loaded, Session as _};
@@ -13,6 +13,7 @@ use harness::memory::compact::{CompactionPolicy, ContextCompactor, ModelSummariz
 use harness::prelude::*;
 use harness::session::MemorySession;
 use harness::session::artifact::MemoryArtifacts;
+use parking_lot::Mutex;
 
 const TURNS: u32 = 300;
 const WINDOW: u64 = 16_000;
@@ -42,7 +43,7 @@ impl Worker {
     fn look_at(&self, view: &View) {
         let mut messages = Vec::new();
         view.for_each(|message| messages.push(Arc::clone(message)));
-        let note = |problem: String| self.wrong.lock().unwrap().push(problem);
+        let note = |problem: String| self.wrong.lock().push(problem);
         if !messages.first().is_some_and(|first| first.joined_text().starts_with(TASK)) {
             note("the task is not the first message".to_owned());
         }
@@ -50,7 +51,7 @@ impl Worker {
             note(problem);
         }
         let tokens = messages.iter().map(|message| message_tokens(&CharacterCounter, message)).sum::<u64>();
-        let mut longest = self.longest.lock().unwrap();
+        let mut longest = self.longest.lock();
         *longest = tokens.max(*longest);
         if tokens > WINDOW {
             note(format!("a view of {tokens} tokens"));
@@ -156,9 +157,9 @@ async fn three_hundred_turns_fit_into_a_small_window() {
             harness = self::harness(&worker, &session, &events);
         }
     }
-    assert_eq!(*worker.wrong.lock().unwrap(), Vec::<String>::new());
+    assert_eq!(*worker.wrong.lock(), Vec::<String>::new());
     assert!((5..100).contains(&seen), "{seen} compactions");
-    assert!(*worker.longest.lock().unwrap() > WINDOW / 2, "the window was made use of");
+    assert!(*worker.longest.lock() > WINDOW / 2, "the window was made use of");
     let loaded = session.load().await.unwrap();
     check_session(&loaded, loaded.messages.len());
     assert_eq!(loaded.messages.len(), 4 * TURNS as usize);

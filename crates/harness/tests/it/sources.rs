@@ -1,7 +1,7 @@
 //! Agents with tools of a source whose list changes.
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex};
 
 use harness::core::Fault;
 use harness::core::tool::{DynTool, ToolDef, ToolRegistry, ToolScope};
@@ -9,6 +9,7 @@ use harness::descriptor::load_text;
 use harness::prelude::*;
 use harness::tools::{Binding, Source};
 use harness::{BoundGraph, HarnessError};
+use parking_lot::Mutex;
 
 use crate::support::call;
 
@@ -44,7 +45,7 @@ impl Model for Caller {
             _ => {}
         }
         let names: Vec<_> = request.prepared.tools.iter().map(|tool| tool.name.to_string()).collect();
-        self.offered.lock().unwrap().push(names.join(" "));
+        self.offered.lock().push(names.join(" "));
         Ok(call("c1", self.name, "{}"))
     }
 }
@@ -77,7 +78,7 @@ async fn an_agent_has_the_tools_that_a_source_has_in_each_turn() {
     let harness = Harness::new(model.clone()).graph(graph).build().unwrap();
     assert_eq!(harness.prompt("go").await.unwrap().answer(), "far__0 was here");
     assert_eq!(harness.prompt("again").await.unwrap().answer(), "far__0 was here");
-    assert_eq!(*model.offered.lock().unwrap(), ["near far__0", "near far__0 far__1"]);
+    assert_eq!(*model.offered.lock(), ["near far__0", "near far__0 far__1"]);
 }
 
 #[tokio::test]
@@ -88,7 +89,7 @@ async fn an_agent_may_have_one_tool_of_a_source() {
     // The source has no tool yet, and to leave it out in silence would change what the agent can do.
     let report = harness.prompt("go").await.unwrap();
     assert_eq!(report.reason().as_str(), "runtime_error");
-    assert!(model.offered.lock().unwrap().is_empty());
+    assert!(model.offered.lock().is_empty());
 }
 
 #[tokio::test]
@@ -107,7 +108,7 @@ async fn a_source_stands_beside_single_tools_and_not_beside_a_registry() {
         .build()
         .unwrap();
     assert_eq!(harness.prompt("go").await.unwrap().answer(), "far__0 was here");
-    assert_eq!(*model.offered.lock().unwrap(), ["near far__0"]);
+    assert_eq!(*model.offered.lock(), ["near far__0"]);
     let faults = Harness::new(model).registry(Growing::default()).source(source()).build().unwrap_err();
     assert_eq!(faults.kind(), "harness.setup");
 }

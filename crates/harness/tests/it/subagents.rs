@@ -1,6 +1,6 @@
 //! Sub-agents, modes and surroundings, put together by the builder.
 
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
 use harness::core::decide::{DynGate, Guarded};
 use harness::core::event::{Event, EventKind, Fold};
@@ -12,6 +12,7 @@ use harness::memory::layer::{FnLayer, LayerDef, LayerSetup, Pipeline, Recalled, 
 use harness::prelude::*;
 use harness::system::SystemClock;
 use harness::tools::{Keep, Modes, Subagent};
+use parking_lot::Mutex;
 
 use crate::support::{Script, call};
 
@@ -66,7 +67,7 @@ async fn a_subagent_has_the_tools_and_the_gates_of_its_caller() {
     let harness = builder.subagents([scout()]).watch_subagents(Arc::clone(&denied)).build().unwrap();
     let report = harness.prompt("Pay.").await.unwrap();
     assert_eq!(report.answer(), "It was not possible.");
-    assert_eq!(denied.lock().unwrap().0, ["sub_agent no money"]);
+    assert_eq!(denied.lock().0, ["sub_agent no money"]);
     assert_eq!(report.end.usage.input_tokens, Some(40), "the scout's, too");
     let seen = script.seen();
     let second = seen.get(1).map(String::as_str);
@@ -79,7 +80,7 @@ async fn a_subagent_has_the_checks_of_its_caller_but_for_those_of_the_end() {
     let noting = |name: &'static str, points| {
         let judged = Arc::clone(&judged);
         check::func(name, points, move |_, cx| {
-            judged.lock().unwrap().push(format!("{name} {}", cx.origin.actor()));
+            judged.lock().push(format!("{name} {}", cx.origin.actor()));
             CheckVerdict::Accept
         })
     };
@@ -92,7 +93,7 @@ async fn a_subagent_has_the_checks_of_its_caller_but_for_those_of_the_end() {
         Harness::new(script).check(noting("answer", Points::ANSWER)).check(noting("end", Points::END));
     let harness = builder.subagents([scout()]).build().unwrap();
     assert_eq!(harness.prompt("Look.").await.unwrap().answer(), "There is a ship.");
-    assert_eq!(*judged.lock().unwrap(), ["answer sub_agent", "answer agent", "end agent"]);
+    assert_eq!(*judged.lock(), ["answer sub_agent", "answer agent", "end agent"]);
 }
 
 #[tokio::test]
@@ -119,7 +120,7 @@ impl Parallel {
     fn lead(&self, steps: impl IntoIterator<Item = AssistantMessage>) {
         let mut steps: Vec<_> = steps.into_iter().collect();
         steps.reverse();
-        *self.0.lock().unwrap() = steps;
+        *self.0.lock() = steps;
     }
 }
 
@@ -127,7 +128,7 @@ impl Model for Parallel {
     async fn step(&self, request: ModelRequest, _: &dyn Deltas) -> Result<AssistantMessage, ModelFault> {
         match request.prepared.agent.as_str() {
             "scout" => Ok(AssistantMessage::text("a ship")),
-            _ => Ok(self.0.lock().unwrap().pop().unwrap()),
+            _ => Ok(self.0.lock().pop().unwrap()),
         }
     }
 }
@@ -194,7 +195,7 @@ async fn a_subagent_has_the_guardrails_of_its_caller_and_none_of_its_checks_of_t
     let ends = check::func("no-secrets", points, move |subject, cx| {
         let text = subject.text();
         let point = if matches!(subject, Subject::End { .. }) { "end" } else { "answer" };
-        heard.lock().unwrap().push(format!("{} {point}", cx.origin.actor()));
+        heard.lock().push(format!("{} {point}", cx.origin.actor()));
         if text.contains("hunter2") { CheckVerdict::refuse("a secret") } else { CheckVerdict::Accept }
     });
     let script = Script::new(steps);
@@ -203,7 +204,7 @@ async fn a_subagent_has_the_guardrails_of_its_caller_and_none_of_its_checks_of_t
     assert_eq!(report.answer(), "It did not say.");
     let result = report.transcript.iter().find(|message| message.as_tool_result().is_some()).unwrap();
     assert!(!result.joined_text().contains("hunter2"), "{}", result.joined_text());
-    assert_eq!(*asked.lock().unwrap(), ["sub_agent answer", "agent answer", "agent end"]);
+    assert_eq!(*asked.lock(), ["sub_agent answer", "agent answer", "agent end"]);
 }
 
 #[tokio::test]

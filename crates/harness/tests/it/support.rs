@@ -1,11 +1,12 @@
 //! A model that says what it is told to.
 
 use std::collections::VecDeque;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
 use harness::core::Json;
 use harness::core::message::ToolCall;
 use harness::prelude::*;
+use parking_lot::Mutex;
 
 /// Answers in order; notes what each request shows it.
 #[derive(Clone, Default)]
@@ -21,7 +22,7 @@ impl Script {
 
     /// The requests so far: agent, instructions, and the text of each message.
     pub(crate) fn seen(&self) -> Vec<String> {
-        self.seen.lock().unwrap().clone()
+        self.seen.lock().clone()
     }
 }
 
@@ -29,8 +30,8 @@ impl Model for Script {
     async fn step(&self, request: ModelRequest, _: &dyn Deltas) -> Result<AssistantMessage, ModelFault> {
         let mut shown = vec![format!("{}: {}", request.prepared.agent, request.prepared.instructions)];
         request.view.for_each(|message| shown.push(format!("{} {}", message.role(), message.joined_text())));
-        self.seen.lock().unwrap().push(shown.join(" | "));
-        let next = self.answers.lock().unwrap().pop_front();
+        self.seen.lock().push(shown.join(" | "));
+        let next = self.answers.lock().pop_front();
         match next {
             Some(answer) => Ok(answer),
             None => std::future::pending().await,

@@ -1,6 +1,6 @@
 //! Answers as types: the schema reaches the model, and an answer that does not match goes back to it.
 
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
 use axum::Router;
 use axum::extract::State;
@@ -12,6 +12,7 @@ use harness::descriptor::{TextSource, load_text};
 use harness::prelude::*;
 use harness::runtime::Typed;
 use harness::{BoundGraph, HarnessError};
+use parking_lot::Mutex;
 
 use crate::support::{Script, call};
 
@@ -159,8 +160,8 @@ async fn completion(
     State((bodies, answers)): State<(Bodies, Arc<Mutex<Vec<&'static str>>>)>,
     body: String,
 ) -> axum::Json<serde_json::Value> {
-    bodies.lock().unwrap().push(serde_json::from_str(&body).unwrap());
-    let answer = answers.lock().unwrap().remove(0);
+    bodies.lock().push(serde_json::from_str(&body).unwrap());
+    let answer = answers.lock().remove(0);
     axum::Json(serde_json::json!({
         "id": "1", "object": "chat.completion", "model": "m",
         "choices": [{ "index": 0, "finish_reason": "stop", "message": { "role": "assistant", "content": answer } }],
@@ -185,7 +186,7 @@ async fn provider_with_structured_output_is_sent_the_schema() {
     let harness = Harness::new(model).build().unwrap();
     let answer = harness.prompt("How cold is Oslo?").typed::<Weather>().await.unwrap();
     assert_eq!(answer.value.unwrap(), Weather { celsius: 4 });
-    let bodies = bodies.lock().unwrap();
+    let bodies = bodies.lock();
     insta::assert_snapshot!(bodies[0]["response_format"], @r#"{"type":"json_schema","json_schema":{"name":"answer","strict":true,"schema":{"properties":{"celsius":{"type":"integer"}},"type":"object","required":["celsius"],"additionalProperties":false}}}"#);
     assert!(bodies[0].get("tools").is_none());
     let guidance = bodies[1]["messages"][2]["content"].to_string();
@@ -199,7 +200,7 @@ async fn provider_without_structured_output_is_offered_a_tool() {
     let harness = Harness::new(model).build().unwrap();
     let answer = harness.prompt("How cold is Oslo?").typed::<Weather>().await.unwrap();
     assert_eq!(answer.value.unwrap(), Weather { celsius: 4 });
-    let bodies = bodies.lock().unwrap();
+    let bodies = bodies.lock();
     assert!(bodies[0].get("response_format").is_none());
     assert_eq!(bodies[0]["tools"][0]["function"]["name"], "final_answer");
 }

@@ -1,10 +1,9 @@
 //! Progress of a backend: forwarded, and collected for the message.
 
-use std::sync::{Mutex, PoisonError};
-
 use harness_core::message::{Block, Usage};
 use harness_core::port::{DeltaPart, Deltas};
 use harness_core::{CallId, Json, ToolName};
+use parking_lot::Mutex;
 
 use super::note::BackendTool;
 use crate::execution::{ExecutionPart, ExecutionSink};
@@ -41,14 +40,14 @@ impl<'a> Gathering<'a> {
     }
 
     pub(super) fn into_gathered(self) -> Gathered {
-        self.gathered.into_inner().unwrap_or_else(PoisonError::into_inner)
+        self.gathered.into_inner()
     }
 }
 
 impl ExecutionSink for Gathering<'_> {
     fn part(&self, part: ExecutionPart) {
         let part = bounded(part);
-        self.gathered.lock().unwrap_or_else(PoisonError::into_inner).take(&part);
+        self.gathered.lock().take(&part);
         let delta = match part {
             ExecutionPart::Text(text) => DeltaPart::Text(text),
             ExecutionPart::Thinking(text) => DeltaPart::Thinking(text),

@@ -7,7 +7,7 @@ mod probe;
 mod runners;
 mod sessions;
 
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 use std::time::Duration;
 
 use harness_adapters::execution::{
@@ -18,6 +18,7 @@ use harness_adapters::local::{AgentBackend, LocalAgent, LocalProgram};
 use harness_core::Cancel;
 use harness_core::{Json, Time};
 use harness_host::process::{Environment, ProgramSpec};
+use parking_lot::Mutex;
 
 use crate::support::Stopped;
 
@@ -86,7 +87,7 @@ impl ExecutionSink for Parts {
             ExecutionPart::Note(text) => format!("note {text:?}"),
             other => format!("{other:?}"),
         };
-        self.0.lock().unwrap().push(line);
+        self.0.lock().push(line);
     }
 }
 
@@ -122,7 +123,7 @@ impl Played {
         let result = block_on(self.backend.execute(request("Go."), ExecutionCx::new(&parts, &cancel)));
         let shown = serde_json::to_string(&result).unwrap();
         assert!(!shown.contains(SECRET), "{shown}");
-        let mut lines = parts.0.into_inner().unwrap();
+        let mut lines = parts.0.into_inner();
         assert!(lines.iter().all(|line| !line.contains(SECRET)), "{lines:?}");
         lines.push(summary(&result));
         lines.join("\n")

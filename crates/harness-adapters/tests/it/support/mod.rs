@@ -4,7 +4,7 @@ mod protocol;
 mod scripted;
 mod server;
 
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
 use harness_adapters::chat::ChatModel;
 use harness_core::Time;
@@ -14,6 +14,7 @@ use harness_core::port::{
 };
 use harness_core::tool::ToolDef;
 use harness_core::transcript::{Transcript, View};
+use parking_lot::Mutex;
 
 pub(crate) use protocol::{PROTOCOLS, Protocol, Recorded};
 pub(crate) use scripted::{Scripted, Step};
@@ -28,7 +29,7 @@ pub(crate) struct Pieces(Mutex<Vec<DeltaPart>>);
 
 impl Pieces {
     pub(crate) fn all(&self) -> Vec<DeltaPart> {
-        self.0.lock().unwrap().clone()
+        self.0.lock().clone()
     }
 
     pub(crate) fn text(&self) -> String {
@@ -39,7 +40,7 @@ impl Pieces {
 
 impl Deltas for Pieces {
     fn part(&self, part: DeltaPart) {
-        self.0.lock().unwrap().push(part);
+        self.0.lock().push(part);
     }
 }
 

@@ -1,11 +1,12 @@
 //! A model that does what a test says.
 
 use std::collections::VecDeque;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
 use harness_core::ModelName;
 use harness_core::message::AssistantMessage;
 use harness_core::port::{DeltaPart, Deltas, Model, ModelFault, ModelRequest};
+use parking_lot::Mutex;
 
 /// What the model streams first, and what it ends with; without an end it hangs.
 pub(crate) struct Step(pub(crate) Vec<DeltaPart>, pub(crate) Option<Result<AssistantMessage, ModelFault>>);
@@ -50,19 +51,19 @@ impl Scripted {
 
     /// Steps that were not taken.
     pub(crate) fn left(&self) -> usize {
-        self.0.lock().unwrap().steps.len()
+        self.0.lock().steps.len()
     }
 
     /// The models that the requests asked for.
     pub(crate) fn models(&self) -> Vec<Option<ModelName>> {
-        self.0.lock().unwrap().models.clone()
+        self.0.lock().models.clone()
     }
 }
 
 impl Model for Scripted {
     async fn step(&self, request: ModelRequest, deltas: &dyn Deltas) -> Result<AssistantMessage, ModelFault> {
         let Step(parts, end) = {
-            let mut state = self.0.lock().unwrap();
+            let mut state = self.0.lock();
             state.models.push(request.prepared.model.clone());
             state.steps.pop_front().expect("the script has a step for each call")
         };

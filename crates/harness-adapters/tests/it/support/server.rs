@@ -3,8 +3,9 @@
 //! It speaks just enough HTTP/1.1 for one request per connection, so that a script can also do what
 //! no well-behaved server does: hang, close without a reply, or break off anywhere.
 
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
+use parking_lot::Mutex;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::Notify;
@@ -172,7 +173,7 @@ impl Server {
     }
 
     pub(crate) fn seen(&self) -> Vec<Seen> {
-        self.shared.seen.lock().unwrap().clone()
+        self.shared.seen.lock().clone()
     }
 
     /// Lets one waiting reply go on.
@@ -189,7 +190,7 @@ impl Server {
 async fn serve(mut stream: TcpStream, replies: Arc<[Reply]>, shared: Arc<Shared>) {
     let Some(seen) = read_request(&mut stream).await else { return };
     let number = {
-        let mut all = shared.seen.lock().unwrap();
+        let mut all = shared.seen.lock();
         all.push(seen);
         all.len() - 1
     };

@@ -1,15 +1,15 @@
 //! Notes in memory.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, MutexGuard};
+use std::sync::Arc;
 
 use harness_host::StorageError;
+use parking_lot::Mutex;
 
 use super::memory::WhenFull;
 use super::note::{Note, NoteScope};
 use super::store::{Embedding, NoteStore, Put, Ranked, Within, best, full};
 use super::words;
-use crate::shared::lock;
 
 /// How soon a word that occurs again counts less, and how much a long text counts less: the usual
 /// constants of BM25.
@@ -53,12 +53,6 @@ impl Kept {
     }
 }
 
-impl LocalNotes {
-    fn kept(&self) -> MutexGuard<'_, HashMap<Arc<str>, Kept>> {
-        lock(&self.kept)
-    }
-}
-
 /// Makes room for a new note of its scope.
 fn make_room(kept: &mut HashMap<Arc<str>, Kept>, put: &Put) -> Result<(), StorageError> {
     let scope = &put.note.scope;
@@ -83,7 +77,7 @@ fn make_room(kept: &mut HashMap<Arc<str>, Kept>, put: &Put) -> Result<(), Storag
 
 impl NoteStore for LocalNotes {
     async fn put(&self, put: Put) -> Result<bool, StorageError> {
-        let mut kept = self.kept();
+        let mut kept = self.kept.lock();
         let fresh = !kept.contains_key(&put.note.id);
         if fresh {
             make_room(&mut kept, &put)?;
@@ -93,7 +87,7 @@ impl NoteStore for LocalNotes {
     }
 
     async fn keyword(&self, terms: Vec<String>, within: Within) -> Result<Vec<Ranked>, StorageError> {
-        let kept = self.kept();
+        let kept = self.kept.lock();
         let notes: Vec<&Kept> = kept.values().filter(|k| k.is_within(&within)).collect();
         let count = f64::from(u32::try_from(notes.len()).unwrap_or(u32::MAX));
         let mean = notes.iter().map(|k| f64::from(k.length)).sum::<f64>() / count.max(1.0);
@@ -118,20 +112,20 @@ impl NoteStore for LocalNotes {
     }
 
     async fn nearest(&self, probe: Embedding, within: Within) -> Result<Vec<Ranked>, StorageError> {
-        let kept = self.kept();
+        let kept = self.kept.lock();
         let alike = |k: &Kept| Some(k.ranked(k.vector.as_ref()?.cosine(&probe)?));
         let ranked = kept.values().filter(|k| k.is_within(&within)).filter_map(alike).collect();
         Ok(best(ranked, within.limit))
     }
 
     async fn newest(&self, within: Within) -> Result<Vec<Ranked>, StorageError> {
-        let kept = self.kept();
+        let kept = self.kept.lock();
         let ranked = kept.values().filter(|k| k.is_within(&within)).map(|k| k.ranked(0.0)).collect();
         Ok(best(ranked, within.limit))
     }
 
     async fn remove(&self, id: Arc<str>, scopes: Vec<NoteScope>) -> Result<bool, StorageError> {
-        let mut kept = self.kept();
+        let mut kept = self.kept.lock();
         let theirs = kept.get(&id).is_some_and(|k| scopes.contains(&k.note.scope));
         Ok(theirs && kept.remove(&id).is_some())
     }

@@ -9,7 +9,7 @@ mod store;
 mod summary;
 
 use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
 use harness_core::outcome::TotalUsage;
 use harness_core::port::{
@@ -19,6 +19,7 @@ use harness_core::port::{
 use harness_core::transcript::{Plan, Prefix, Span};
 use harness_core::{Fault, FaultSource, Origin};
 use harness_host::DynArtifactStore;
+use parking_lot::Mutex;
 
 use self::draft::Draft;
 use self::rungs::{Aim, Means};
@@ -29,7 +30,7 @@ use super::policy::{CompactionPolicy, Recency, Rung, Size, Target};
 use super::summarize::{DynSummarizer, Summarizer, SummaryCache};
 use super::tokens::CharacterCounter;
 use crate::compact::tokens::TokenCounter;
-use crate::shared::{apart, lock, recent};
+use crate::shared::{apart, recent};
 use lru::LruCache;
 
 pub use self::rehydrate::Rehydration;
@@ -292,7 +293,7 @@ impl ContextCompactor {
         let (Some(limits), Some(store)) = (&self.rehydration, &self.store) else { return unchanged };
         let log = &ask.cx.log;
         let (wanted, room) = {
-            let mut state = lock(state);
+            let mut state = state.lock();
             let wanted = state.shelf.wanted(ask, limits);
             if wanted.is_empty() {
                 return unchanged;
@@ -305,7 +306,7 @@ impl ContextCompactor {
         if messages.is_empty() {
             return unchanged;
         }
-        lock(state).shelf.note_shown();
+        state.lock().shelf.note_shown();
         Compaction::planned(rehydrate::at_end(plan.as_ref(), log, messages))
     }
 
@@ -366,7 +367,7 @@ impl ContextCompactor {
         done: &mut Done,
     ) -> u32 {
         let Some(summarizer) = &self.summarizer else { return 0 };
-        if done.has_failed || !lock(state).breaker.lets_through() {
+        if done.has_failed || !state.lock().breaker.lets_through() {
             return 0;
         }
         let instructions = match &ask.reason {
@@ -376,7 +377,7 @@ impl ContextCompactor {
         let made =
             summary::summarize_old(draft, means, &**summarizer, &self.cache, instructions, &ask.cx).await;
         done.has_failed = made.failed.is_some();
-        lock(state).breaker.note(!done.has_failed);
+        state.lock().breaker.note(!done.has_failed);
         done.usage.merge(&made.usage);
         done.failed.extend(made.failed.map(|failed| failed.fault));
         done.summary = made.text.or(done.summary.take());
@@ -386,7 +387,7 @@ impl ContextCompactor {
 
 /// The reply: the new plan when something was changed, else the one in force.
 fn settle(ask: &CompactAsk, goal: &Goal, draft: &Draft, state: &Mutex<State>, done: Done) -> Compaction {
-    let mut state = lock(state);
+    let mut state = state.lock();
     let mut compaction = Compaction::unchanged();
     compaction.usage = done.usage;
     compaction.failed = done.failed;
@@ -457,7 +458,7 @@ fn thread_of(origin: &Origin) -> String {
 impl Compactor for ContextCompactor {
     /// Contents that the twin stores stay in the artifact store.
     fn ahead(&self) -> Option<Arc<dyn DynCompactor>> {
-        let cache = lock(&self.cache).clone();
+        let cache = self.cache.lock().clone();
         Some(Arc::new(Self {
             policy: self.policy.clone(),
             counter: Arc::clone(&self.counter),
@@ -466,16 +467,16 @@ impl Compactor for ContextCompactor {
             store: self.store.clone(),
             rehydration: self.rehydration,
             cache: Mutex::new(cache),
-            threads: Mutex::new(apart(&lock(&self.threads))),
+            threads: Mutex::new(apart(&self.threads.lock())),
         }))
     }
 
     async fn compact(&self, ask: CompactAsk) -> Result<Compaction, Fault> {
         let (log, asked) = (&ask.cx.log, ask.plan.as_ref());
         let new = || Arc::new(Mutex::new(State::new(BudgetMeter::new(Arc::clone(&self.counter)))));
-        let state = Arc::clone(lock(&self.threads).get_or_insert(thread_of(&ask.cx.origin), new));
+        let state = Arc::clone(self.threads.lock().get_or_insert(thread_of(&ask.cx.origin), new));
         let begun = {
-            let mut state = lock(&state);
+            let mut state = state.lock();
             state.follow(log, asked);
             let plan = state.in_force(log, asked);
             if let Some(goal) = self.goal(&ask, &mut state, plan.as_ref()) {
@@ -493,13 +494,13 @@ impl Compactor for ContextCompactor {
             Err(plan) => return Ok(self.rehydrated(&ask, &state, plan).await),
         };
         draft.keep(self.recency(&ask, &goal));
-        let mut done = Done { pressure: self.pressure(&goal, &mut lock(&state)), ..Done::default() };
+        let mut done = Done { pressure: self.pressure(&goal, &mut state.lock()), ..Done::default() };
         // Above the hard stop nothing waits, and every change counts.
         let may_wait = matches!(ask.reason, CompactReason::Request) && !goal.is_too_long(draft.tokens);
         if let Some(changes) = self.policy.max_changes.filter(|_| may_wait) {
             draft.allow(changes);
         }
-        let is_in_use = may_wait && lock(&state).shelf.is_in_use(ask.cx.origin.turn.as_ref());
+        let is_in_use = may_wait && state.lock().shelf.is_in_use(ask.cx.origin.turn.as_ref());
         let ladder = self.ladder(&ask, is_in_use);
         let is_worth_it = draft.possible_gain(self.may_remove()) >= goal.counted_gain(self.policy.min_gain());
         if is_worth_it || !may_wait {

@@ -1,10 +1,11 @@
 //! The rung that summarizes.
 
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
 use harness_core::message::{Message, UserMessage};
 use harness_core::outcome::TotalUsage;
 use harness_core::port::ViewCx;
+use parking_lot::Mutex;
 
 use super::draft::Draft;
 use super::mark::{Form, Mark};
@@ -12,7 +13,6 @@ use super::rungs::Means;
 use crate::compact::group::GroupKind;
 use crate::compact::summarize::{DynSummarizer, Summary, SummaryAsk, SummaryCache, SummaryFault, summarize};
 use crate::compact::tokens::message_tokens;
-use crate::shared::lock;
 
 /// Result of a summary.
 #[derive(Debug, Default)]
@@ -105,7 +105,7 @@ async fn summary_of(
     // What was asked for by a person, and what an earlier summary said, are part of what a summary covers.
     let asked_for = instructions.as_deref().unwrap_or_default();
     let before = material.previous.as_ref().map_or("", |(summary, _)| &summary.text);
-    let known = lock(cache).look_up(&format!("{asked_for}\n{before}"), &material.fresh);
+    let known = cache.lock().look_up(&format!("{asked_for}\n{before}"), &material.fresh);
     let fresh = material.fresh.clone();
     let ask = match known.known {
         Some((summary, count)) if count == fresh.len() => return Ok(summary),
@@ -123,7 +123,7 @@ async fn summary_of(
         }
     };
     let summary = summarize(summarizer, SummaryAsk { instructions, ..ask }).await?;
-    lock(cache).put(known.key, &summary);
+    cache.lock().put(known.key, &summary);
     Ok(summary)
 }
 

@@ -1,7 +1,7 @@
 //! File references.
 
 use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
 use harness_core::message::Message;
 use harness_core::port::AppendSource;
@@ -10,6 +10,7 @@ use harness_host::{
 };
 use harness_memory::builtin::{FileReferences, LayerProbe};
 use harness_memory::layer::{Appended, DeltaAsk, Layer as _, RerenderScope};
+use parking_lot::Mutex;
 
 use super::{probe, run, shown, state};
 
@@ -24,7 +25,7 @@ impl Files {
     }
 
     fn set(&self, path: &str, text: Option<&str>) {
-        let mut files = self.0.lock().unwrap();
+        let mut files = self.0.lock();
         match text {
             Some(text) => files.insert(path.to_owned(), text.to_owned()),
             None => files.remove(path),
@@ -38,7 +39,7 @@ impl Workspace for Files {
     }
 
     async fn read(&self, path: &str) -> Result<Option<WorkspaceFile>, WorkspaceFault> {
-        let text = self.0.lock().unwrap().get(path).cloned();
+        let text = self.0.lock().get(path).cloned();
         match text.as_deref() {
             Some("!link") => Err(WorkspaceFault::new(WorkspaceFaultCode::OutsideWorkspace, "through a link")),
             Some("!denied") => {

@@ -1,6 +1,6 @@
 //! Rules over calls and answers.
 
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
 use harness_core::message::{AssistantMessage, Message};
 use harness_core::port::{Deltas, DynModel, Model, ModelFault, ModelRequest};
@@ -8,6 +8,7 @@ use harness_core::tool::ToolDef;
 use harness_memory::builtin::LayerProbe;
 use harness_memory::builtin::steering::{SteerPoint, Steering, SteeringRule};
 use harness_memory::layer::{Decision, Ending, Layer as _};
+use parking_lot::Mutex;
 
 use super::{json, probe, run, shown, state, with};
 
@@ -24,15 +25,15 @@ impl Judge {
     }
 
     fn asked(&self) -> Vec<String> {
-        self.asked.lock().unwrap().clone()
+        self.asked.lock().clone()
     }
 }
 
 impl Model for Judge {
     async fn step(&self, request: ModelRequest, _: &dyn Deltas) -> Result<AssistantMessage, ModelFault> {
         let question = request.view.last().map(|message| message.joined_text()).unwrap_or_default();
-        self.asked.lock().unwrap().push(question);
-        Ok(AssistantMessage::text(self.replies.lock().unwrap().pop().unwrap_or("no more replies")))
+        self.asked.lock().push(question);
+        Ok(AssistantMessage::text(self.replies.lock().pop().unwrap_or("no more replies")))
     }
 }
 
@@ -61,12 +62,12 @@ fn guidance_is_gathered_and_a_denial_ends_the_round() {
     let asked = Arc::new(Mutex::new(false));
     let seen = Arc::clone(&asked);
     let last = SteeringRule::code("c", move |_| {
-        *seen.lock().unwrap() = true;
+        *seen.lock() = true;
         Decision::Allow
     });
     let mut layer = probe(Steering::new([guide("a", "soft"), deny("b", "hard"), last]));
     assert_eq!(run(layer.before_tool(ToolDef::new("rm", ""), json("{}"))).unwrap(), Decision::deny("hard"));
-    assert!(!*asked.lock().unwrap());
+    assert!(!*asked.lock());
 }
 
 #[test]

@@ -1,7 +1,7 @@
 //! Requests of one thread: what is done when, and what is shown then.
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
-use std::sync::{Arc, Mutex};
 
 use harness_core::message::{AssistantMessage, Block, Message, ToolCall, ToolResultMessage, Usage};
 use harness_core::port::{
@@ -12,6 +12,7 @@ use harness_core::tool::ToolDef;
 use harness_core::transcript::{Plan, Span, Transcript, View};
 use harness_core::{Json, Origin, Time};
 use harness_host::testing::ArtifactShelf;
+use parking_lot::Mutex;
 
 use harness_memory::compact::{
     CompactionPolicy, ContextCompactor, Recency, Rehydration, Rung, Summarizer, Summary, SummaryAsk,
@@ -29,7 +30,7 @@ pub(super) struct Numbered {
 
 impl Summarizer for Numbered {
     async fn summarize(&self, ask: SummaryAsk) -> Result<Summary, SummaryFault> {
-        let mut asked = self.asked.lock().unwrap();
+        let mut asked = self.asked.lock();
         let previous = ask.previous.map(|summary| format!(" after {}", summary.text)).unwrap_or_default();
         let heeding = ask.instructions.map(|text| format!(" heeding {text}")).unwrap_or_default();
         asked.push(format!("{} of {}{previous}{heeding}", ask.messages.len(), ask.covers));
@@ -42,7 +43,7 @@ impl Summarizer for Numbered {
 
 impl Numbered {
     fn asked(&self) -> Vec<String> {
-        self.asked.lock().unwrap().clone()
+        self.asked.lock().clone()
     }
 }
 

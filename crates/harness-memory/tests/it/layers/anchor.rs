@@ -1,12 +1,13 @@
 //! The part of a view that stays the same, so that a provider can cache it.
 
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
 use harness_core::message::{AssistantMessage, Message, Usage};
 use harness_core::port::ContextPipeline as _;
 use harness_memory::layer::{
     Banded, CacheConfig, FnLayer, LayerDef, LayerSetup, Output, Pipeline, Placement, Recalled,
 };
+use parking_lot::Mutex;
 
 use super::{Stage, cx_of, log, run, user};
 
@@ -20,7 +21,7 @@ fn stage(config: CacheConfig, placements: &[Placement], said: &Said) -> Stage {
         let def = LayerDef::new(format!("l{at}"), i32::try_from(at).unwrap(), []).with_placement(*placement);
         let said = Arc::clone(said);
         setup = setup.with(FnLayer::new(def).on_recall(move |_, _| {
-            let text = said.lock().unwrap()[at].clone();
+            let text = said.lock()[at].clone();
             async move { Ok(text.map_or_else(Recalled::nothing, Recalled::text)) }
         }));
     }
@@ -53,7 +54,7 @@ fn check(config: CacheConfig, placements: &[Placement], turns: &[&[&str]], expec
     let log = log([user("go")]);
     let mut seen = Vec::new();
     for (at, turn) in turns.iter().enumerate() {
-        *said.lock().unwrap() = turn.iter().map(|text| (*text != "-").then(|| (*text).to_owned())).collect();
+        *said.lock() = turn.iter().map(|text| (*text != "-").then(|| (*text).to_owned())).collect();
         // Each turn is an execution of its own; the anchor belongs to the thread.
         let cx = cx_of(&format!("run{at}"), &log);
         let banded = run(&stage.clock, async {

@@ -12,7 +12,7 @@ mod timing;
 mod view;
 
 use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
 use harness_core::message::{AssistantMessage, Message};
 use harness_core::port::ViewCx;
@@ -21,6 +21,7 @@ use harness_core::transcript::Transcript;
 use harness_core::{Json, Millis, Origin, Time};
 use harness_host::{Storage, StorageError};
 use harness_memory::layer::{LayerReport, LayerSetup, Pipeline};
+use parking_lot::Mutex;
 
 /// Lines that were left behind, in order.
 #[derive(Clone, Debug, Default)]
@@ -28,11 +29,11 @@ struct Lines(Arc<Mutex<Vec<String>>>);
 
 impl Lines {
     fn push(&self, line: impl Into<String>) {
-        self.0.lock().unwrap().push(line.into());
+        self.0.lock().push(line.into());
     }
 
     fn take(&self) -> Vec<String> {
-        std::mem::take(&mut *self.0.lock().unwrap())
+        std::mem::take(&mut *self.0.lock())
     }
 }
 
@@ -110,11 +111,11 @@ struct Shelf {
 
 impl Shelf {
     fn fail(&self, times: u32) {
-        *self.failures.lock().unwrap() = times;
+        *self.failures.lock() = times;
     }
 
     fn write(&self, line: String) -> Result<(), StorageError> {
-        let mut failures = self.failures.lock().unwrap();
+        let mut failures = self.failures.lock();
         if *failures > 0 {
             *failures -= 1;
             return Err(StorageError::new("storage.io", "the disk is full"));
@@ -126,22 +127,22 @@ impl Shelf {
 
 impl Storage for Shelf {
     async fn get(&self, key: &str) -> Result<Option<Json>, StorageError> {
-        Ok(self.values.lock().unwrap().get(key).cloned())
+        Ok(self.values.lock().get(key).cloned())
     }
 
     async fn set(&self, key: &str, value: &Json) -> Result<(), StorageError> {
         self.write(format!("{key} = {value}"))?;
-        self.values.lock().unwrap().insert(key.to_owned(), value.clone());
+        self.values.lock().insert(key.to_owned(), value.clone());
         Ok(())
     }
 
     async fn delete(&self, key: &str) -> Result<(), StorageError> {
         self.write(format!("{key} deleted"))?;
-        self.values.lock().unwrap().remove(key);
+        self.values.lock().remove(key);
         Ok(())
     }
 
     async fn list(&self, prefix: &str) -> Result<Vec<String>, StorageError> {
-        Ok(self.values.lock().unwrap().keys().filter(|key| key.starts_with(prefix)).cloned().collect())
+        Ok(self.values.lock().keys().filter(|key| key.starts_with(prefix)).cloned().collect())
     }
 }

@@ -1,9 +1,10 @@
 //! A broker on the loopback interface: HTTP calls and a WebSocket of events, as far as a client needs them.
 
-use std::sync::{Arc, Mutex, MutexGuard};
+use std::sync::Arc;
 
 use futures_util::{SinkExt as _, StreamExt as _};
 use harness_relay::{BrokerConfig, BrokerTransport, Connection};
+use parking_lot::Mutex;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::watch;
@@ -67,7 +68,7 @@ impl FakeBroker {
     }
 
     fn change(&self, f: impl FnOnce(&mut State)) {
-        f(&mut self.shared.state());
+        f(&mut self.shared.state.lock());
         self.shared.changed.send_modify(|count| *count += 1);
     }
 
@@ -104,7 +105,7 @@ impl FakeBroker {
 
     /// The calls so far, sockets included: `METHOD PATH BODY`.
     pub(crate) fn calls(&self) -> Vec<String> {
-        self.shared.state().calls.clone()
+        self.shared.state.lock().calls.clone()
     }
 
     pub(crate) async fn until_calls(&self, holds: impl Fn(&[String]) -> bool) {
@@ -116,12 +117,8 @@ impl FakeBroker {
 }
 
 impl Shared {
-    fn state(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap()
-    }
-
     fn called(&self, call: String) {
-        self.state().calls.push(call);
+        self.state.lock().calls.push(call);
         self.changed.send_modify(|count| *count += 1);
     }
 }
@@ -145,7 +142,7 @@ async fn serve(stream: TcpStream, shared: Arc<Shared>) {
     if let Some(since) = target.strip_prefix("GET /ws?sinceSeq=") {
         let since: u64 = since.parse().unwrap();
         shared.called(target.clone());
-        if !shared.state().refuse_sockets {
+        if !shared.state.lock().refuse_sockets {
             socket(stream, since, shared).await;
         }
     } else {
@@ -169,7 +166,7 @@ async fn call(mut stream: TcpStream, target: &str, shared: Arc<Shared>) {
     }
     let body = String::from_utf8_lossy(&bytes[start..]).into_owned();
     let (status, answer) = {
-        let mut state = shared.state();
+        let mut state = shared.state.lock();
         if state.answers.is_empty() { (200, "{}".to_owned()) } else { state.answers.remove(0) }
     };
     shared.called(format!("{target} {body}").trim_end().to_owned());
@@ -183,12 +180,12 @@ async fn call(mut stream: TcpStream, target: &str, shared: Arc<Shared>) {
 /// Tells stored events, then new ones, until the sockets are ended.
 async fn socket(stream: TcpStream, since: u64, shared: Arc<Shared>) {
     let Ok(mut socket) = accept_async(stream).await else { return };
-    let generation = shared.state().generation;
+    let generation = shared.state.lock().generation;
     let mut changes = shared.changed.subscribe();
     let mut next = usize::try_from(since).unwrap();
-    let forgotten = shared.state().forgotten;
+    let forgotten = shared.state.lock().forgotten;
     if next < forgotten {
-        let newest = shared.state().events.len();
+        let newest = shared.state.lock().events.len();
         let gap = format!(
             r#"{{"kind":"replay_gap","requestedSinceSeq":{next},"oldestAvailable":{},"seq":{newest}}}"#,
             forgotten + 1
@@ -196,12 +193,12 @@ async fn socket(stream: TcpStream, since: u64, shared: Arc<Shared>) {
         socket.send(Message::text(gap)).await.unwrap();
         next = forgotten;
     }
-    if next > shared.state().events.len() {
-        next = shared.state().events.len();
+    if next > shared.state.lock().events.len() {
+        next = shared.state.lock().events.len();
     }
     loop {
         let waiting = {
-            let state = shared.state();
+            let state = shared.state.lock();
             if state.generation != generation {
                 return;
             }

@@ -1,6 +1,6 @@
 //! A relay in memory, and runners that do what a test says.
 
-use std::sync::{Arc, Mutex, MutexGuard};
+use std::sync::Arc;
 
 use harness_adapters::{CliInput, CliOutcome, CliRunner};
 use harness_core::Cancel;
@@ -8,6 +8,7 @@ use harness_relay::{
     Delivery, RelayEvent, RelayEventKind, RelayEventSender, RelayEvents, RelayFault, RelayMessage,
     RelayReceipt, RelayTransport, Since, SpawnAgent,
 };
+use parking_lot::Mutex;
 use tokio::sync::{Semaphore, watch};
 
 /// Keeps all events, tells them to all who listen, and knows its agents.
@@ -32,10 +33,6 @@ impl MemoryRelay {
         Arc::default()
     }
 
-    fn state(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap()
-    }
-
     fn touch(&self) {
         self.changed.send_modify(|count| *count += 1);
     }
@@ -43,7 +40,7 @@ impl MemoryRelay {
     /// Tells an event to everybody, and keeps it.
     pub(crate) async fn tell(&self, kind: RelayEventKind) {
         let (event, listeners) = {
-            let mut state = self.state();
+            let mut state = self.state.lock();
             let mut event = RelayEvent::caught_up();
             (event.seq, event.kind) = (Some(state.events.len() as u64 + 1), kind);
             state.events.push(event.clone());
@@ -58,7 +55,7 @@ impl MemoryRelay {
 
     /// An agent ends by itself.
     pub(crate) async fn kill(&self, name: &str) {
-        self.state().agents.retain(|agent| agent.name != name);
+        self.state.lock().agents.retain(|agent| agent.name != name);
         self.tell(RelayEventKind::AgentGone {
             name: name.to_owned(),
             how: "agent_exited (signal 9)".to_owned(),
@@ -68,23 +65,23 @@ impl MemoryRelay {
 
     /// Every send fails from now on, or works again.
     pub(crate) fn refuse(&self, fault: Option<RelayFault>) {
-        self.state().refuse = fault;
+        self.state.lock().refuse = fault;
     }
 
     pub(crate) fn sent(&self) -> Vec<RelayMessage> {
-        self.state().sent.clone()
+        self.state.lock().sent.clone()
     }
 
     pub(crate) fn agents(&self) -> Vec<SpawnAgent> {
-        self.state().agents.clone()
+        self.state.lock().agents.clone()
     }
 
     pub(crate) fn released(&self) -> Vec<String> {
-        self.state().released.clone()
+        self.state.lock().released.clone()
     }
 
     pub(crate) fn listeners(&self) -> usize {
-        self.state().listeners.iter().filter(|listener| !listener.is_closed()).count()
+        self.state.lock().listeners.iter().filter(|listener| !listener.is_closed()).count()
     }
 
     /// Waits until something holds; it is looked at after every change.
@@ -104,14 +101,16 @@ impl RelayTransport for MemoryRelay {
     async fn subscribe(&self, since: Since) -> Result<RelayEvents, RelayFault> {
         let (sender, events) = RelayEvents::channel(1024);
         let stored = match since {
-            Since::Seq(seq) => self.state().events.get(usize::try_from(seq).unwrap()..).unwrap().to_vec(),
+            Since::Seq(seq) => {
+                self.state.lock().events.get(usize::try_from(seq).unwrap()..).unwrap().to_vec()
+            }
             Since::Now | _ => Vec::new(),
         };
         for event in stored {
             sender.send(event).await;
         }
         sender.send(RelayEvent::caught_up()).await;
-        self.state().listeners.push(sender);
+        self.state.lock().listeners.push(sender);
         self.touch();
         Ok(events)
     }
@@ -121,7 +120,7 @@ impl RelayTransport for MemoryRelay {
             panic!("inbound")
         };
         let known = {
-            let mut state = self.state();
+            let mut state = self.state.lock();
             if let Some(fault) = state.refuse.clone() {
                 return Err(fault);
             }
@@ -136,17 +135,17 @@ impl RelayTransport for MemoryRelay {
     }
 
     async fn agents(&self) -> Result<Vec<String>, RelayFault> {
-        Ok(self.state().agents.iter().map(|agent| agent.name.clone()).collect())
+        Ok(self.state.lock().agents.iter().map(|agent| agent.name.clone()).collect())
     }
 
     async fn spawn(&self, agent: SpawnAgent) -> Result<(), RelayFault> {
-        self.state().agents.push(agent);
+        self.state.lock().agents.push(agent);
         self.touch();
         Ok(())
     }
 
     async fn release(&self, name: &str) -> Result<(), RelayFault> {
-        self.state().released.push(name.to_owned());
+        self.state.lock().released.push(name.to_owned());
         self.kill(name).await;
         Ok(())
     }

@@ -2,11 +2,12 @@
 
 use std::collections::BTreeMap;
 use std::pin::Pin;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::task::{Context, Poll};
 
 use harness::core::Time;
 use harness::core::port::{BoxFuture, Clock};
+use parking_lot::Mutex;
 
 /// A clock that the engine moves when nothing else can happen. Clones share the time.
 #[derive(Clone, Debug, Default)]
@@ -20,28 +21,24 @@ struct State {
 }
 
 impl SimClock {
-    fn lock(&self) -> MutexGuard<'_, State> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// When the first sleeper wakes.
     pub(super) fn next(&self) -> Option<Time> {
-        self.lock().sleepers.values().min().copied()
+        self.0.lock().sleepers.values().min().copied()
     }
 
     pub(super) fn set(&self, now: Time) {
-        let mut state = self.lock();
+        let mut state = self.0.lock();
         state.now = state.now.max(now);
     }
 }
 
 impl Clock for SimClock {
     fn now(&self) -> Time {
-        self.lock().now
+        self.0.lock().now
     }
 
     fn sleep_until(&self, at: Time) -> BoxFuture<'static, ()> {
-        let mut state = self.lock();
+        let mut state = self.0.lock();
         state.named += 1;
         let id = state.named;
         state.sleepers.insert(id, at);
@@ -67,6 +64,6 @@ impl Future for Sleep {
 
 impl Drop for Sleep {
     fn drop(&mut self) {
-        self.clock.lock().sleepers.remove(&self.id);
+        self.clock.0.lock().sleepers.remove(&self.id);
     }
 }

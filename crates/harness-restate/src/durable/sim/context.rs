@@ -1,11 +1,12 @@
 //! The contexts of invocations: journal, replay, crash points.
 
 use std::future::poll_fn;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::task::Poll;
 
 use harness::core::port::Clock as _;
 use harness::core::{Fault, RunId, ThreadId, Time};
+use parking_lot::{Mutex, MutexGuard};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
@@ -27,7 +28,7 @@ pub(super) struct Shared(pub(super) Arc<Mutex<World>>);
 
 impl Shared {
     pub(super) fn lock(&self) -> MutexGuard<'_, World> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.lock()
     }
 }
 

@@ -1,11 +1,12 @@
 //! The engine: runs invocations, moves the time, restarts what lost its process.
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex};
 use std::task::{Context, Poll, Wake, Waker};
 
 use harness::core::port::{BoxFuture, Clock as _};
 use harness::core::{Millis, Origin, Redactor, ThreadId, Time};
+use parking_lot::Mutex;
 
 use super::clock::SimClock;
 use super::context::{Attempt, Shared};

@@ -6,11 +6,12 @@
 use std::collections::HashMap;
 use std::panic::AssertUnwindSafe;
 use std::pin::pin;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::FutureExt as _;
 use harness::core::Cancel;
+use parking_lot::Mutex;
 use tokio::sync::{Semaphore, watch};
 
 use crate::durable::StepReply;
@@ -59,10 +60,6 @@ impl Effects {
         Self { running: Arc::default(), permits: Arc::new(Semaphore::new(limit)) }
     }
 
-    fn lock(&self) -> MutexGuard<'_, HashMap<String, Effect>> {
-        self.running.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// Starts the effect of a step, or joins that of an earlier attempt and drops `work`.
     pub(super) fn start(
         &self,
@@ -70,7 +67,7 @@ impl Effects {
         cancel: Cancel,
         work: impl Future<Output = StepReply> + Send + 'static,
     ) -> Effect {
-        let mut running = self.lock();
+        let mut running = self.running.lock();
         if let Some(effect) = running.get(step) {
             return effect.clone();
         }
@@ -95,6 +92,6 @@ impl Effects {
 
     /// Drops the reply of a step: the engine has it.
     pub(super) fn forget(&self, step: &str) {
-        self.lock().remove(step);
+        self.running.lock().remove(step);
     }
 }

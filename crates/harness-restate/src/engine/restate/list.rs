@@ -1,13 +1,13 @@
 //! Lists of all threads, which the admin API of the engine reads from the states of their objects.
 
 use std::num::NonZeroUsize;
-use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use futures_util::StreamExt as _;
 use harness::StoredThread;
 use harness::core::{ThreadId, Time};
 use harness::runtime::{PendingApproval, RuntimeError, ThreadSummary};
 use lru::LruCache;
+use parking_lot::Mutex;
 use serde::Deserialize;
 
 use super::admin::quoted;
@@ -37,12 +37,6 @@ pub(super) struct Titles(Mutex<LruCache<(ThreadId, u64), String>>);
 impl Default for Titles {
     fn default() -> Self {
         Self(Mutex::new(LruCache::sparse(TITLES)))
-    }
-}
-
-impl Titles {
-    fn lock(&self) -> MutexGuard<'_, LruCache<(ThreadId, u64), String>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -118,13 +112,13 @@ impl DurableThreads {
     /// The start of the first message of a conversation.
     async fn title(&self, thread: &ThreadId, state: &ThreadState) -> Option<String> {
         let key = (thread.clone(), state.first());
-        if let Some(known) = self.titles().lock().get(&key) {
+        if let Some(known) = self.titles().0.lock().get(&key) {
             return Some(known.clone());
         }
         let upto = state.first().saturating_add(ENTRIES);
         let ReadReply { entries, .. } = read(self.engine(), thread, state.first(), upto).await.ok()?;
         let title = StoredThread::title_of(fold(&entries).messages())?;
-        self.titles().lock().put(key, title.clone());
+        self.titles().0.lock().put(key, title.clone());
         Some(title)
     }
 

@@ -1,12 +1,13 @@
 //! What a simulation knows: its numbers, its clock, what was sent, and what went wrong.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
 use harness_core::message::Message;
 use harness_core::port::{BoxFuture, Clock, Ids};
 use harness_core::{EntryId, Millis, RunId, Time};
 use harness_runtime::{LateSteering, QueueMode, Runtime, Thread};
+use parking_lot::{Mutex, MutexGuard};
 
 use super::dice::Dice;
 use super::store::{Shelf, SimSession};
@@ -173,7 +174,7 @@ impl World {
     }
 
     pub(super) fn lock(&self) -> MutexGuard<'_, Inner> {
-        self.inner.lock().unwrap_or_else(PoisonError::into_inner)
+        self.inner.lock()
     }
 
     // Chance.

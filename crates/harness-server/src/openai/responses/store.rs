@@ -1,9 +1,10 @@
 //! Stored responses.
 
 use std::collections::{HashMap, VecDeque};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
 use harness::core::ThreadId;
+use parking_lot::Mutex;
 use serde_json::Value;
 
 use crate::options::Bounds;
@@ -53,14 +54,10 @@ impl ResponseStore {
         Self { count: bounds.responses, bytes: bounds.response_bytes, kept: Mutex::default() }
     }
 
-    fn lock(&self) -> MutexGuard<'_, Kept> {
-        self.kept.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// Stores a response; returns the threads of dropped responses that no other response needs.
     pub(crate) fn insert(&self, id: String, response: StoredResponse) -> Vec<ThreadId> {
         let size = response.body.to_string().len();
-        let mut kept = self.lock();
+        let mut kept = self.kept.lock();
         kept.bytes = kept.bytes.saturating_add(size);
         kept.order.push_back(id.clone());
         kept.entries.insert(id, (response, size));
@@ -76,12 +73,12 @@ impl ResponseStore {
     }
 
     pub(crate) fn get(&self, id: &str) -> Option<StoredResponse> {
-        self.lock().entries.get(id).map(|(response, _)| response.clone())
+        self.kept.lock().entries.get(id).map(|(response, _)| response.clone())
     }
 
     /// Removes a response; returns whether it existed, and its thread if no other response needs it.
     pub(crate) fn remove(&self, id: &str) -> (bool, Option<ThreadId>) {
-        let removed = self.lock().remove(id);
+        let removed = self.kept.lock().remove(id);
         (removed.is_some(), removed.and_then(|(_, orphan)| orphan))
     }
 }

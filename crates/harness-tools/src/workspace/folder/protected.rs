@@ -3,9 +3,10 @@
 use std::fmt;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, PoisonError, RwLock};
+use std::sync::Arc;
 
 use harness_host::{WorkspaceFault, WorkspaceFaultCode as Code};
+use parking_lot::RwLock;
 use rustix::fs::Stat;
 
 use super::jail::Names;
@@ -87,7 +88,7 @@ impl ProtectedFiles {
     /// Adds a file, which need not exist.
     pub fn add(&self, file: impl AsRef<Path>) {
         let file = std::path::absolute(file.as_ref()).unwrap_or_else(|_| file.as_ref().to_owned());
-        let mut lists = self.0.write().unwrap_or_else(PoisonError::into_inner);
+        let mut lists = self.0.write();
         if !lists.own.contains(&file) {
             lists.own.push(file);
         }
@@ -95,7 +96,7 @@ impl ProtectedFiles {
 
     /// Adds the files of another list, those too that are added to it later.
     pub fn include(&self, other: &Self) {
-        let mut lists = self.0.write().unwrap_or_else(PoisonError::into_inner);
+        let mut lists = self.0.write();
         if !Arc::ptr_eq(&self.0, &other.0) {
             lists.others.push(other.clone());
         }
@@ -103,7 +104,7 @@ impl ProtectedFiles {
 
     /// Protected files.
     pub fn files(&self) -> Vec<PathBuf> {
-        let lists = self.0.read().unwrap_or_else(PoisonError::into_inner);
+        let lists = self.0.read();
         lists.own.iter().cloned().chain(lists.others.iter().flat_map(Self::files)).collect()
     }
 }

@@ -4,15 +4,15 @@ mod rows;
 mod schema;
 
 use std::path::Path;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 use std::time::Duration;
 
 use harness_host::StorageError;
+use parking_lot::Mutex;
 use rusqlite::{Connection, TransactionBehavior};
 
 use super::note::NoteScope;
 use super::store::{Embedding, NoteStore, Put, Ranked, Within, best};
-use crate::shared::lock;
 
 /// How long a write waits for another process that is writing.
 const BUSY: Duration = Duration::from_secs(5);
@@ -87,7 +87,7 @@ impl SqliteNotes {
         work: impl FnOnce(&mut Connection) -> Result<T, StorageError> + Send + 'static,
     ) -> Result<T, StorageError> {
         let connection = Arc::clone(&self.connection);
-        let run = move || work(&mut lock(&connection));
+        let run = move || work(&mut connection.lock());
         tokio::task::spawn_blocking(run).await.map_err(|error| {
             StorageError::new("notes.stopped", format!("the work on the notes file was stopped: {error}"))
         })?

@@ -1,10 +1,11 @@
 //! What a front end has of workers.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
 use harness::core::ThreadId;
 use harness::core::port::DeltaPart;
+use parking_lot::Mutex;
 use tokio::sync::Notify;
 use tokio::sync::futures::Notified;
 
@@ -48,10 +49,6 @@ pub(in crate::engine::restate) struct FeedReader {
     feed: Arc<Feed>,
 }
 
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
 impl RelayHub {
     /// A hub without readers.
     pub fn new() -> Self {
@@ -60,14 +57,14 @@ impl RelayHub {
 
     /// Begins to read what comes about a thread.
     pub(in crate::engine::restate) fn reader(&self, thread: &ThreadId) -> FeedReader {
-        let mut feeds = lock(&self.0);
+        let mut feeds = self.0.lock();
         let feed = Arc::clone(feeds.entry(thread.clone()).or_default());
-        lock(&feed.state).readers += 1;
+        feed.state.lock().readers += 1;
         FeedReader { hub: self.clone(), thread: thread.clone(), feed }
     }
 
     fn feed(&self, thread: &ThreadId) -> Option<Arc<Feed>> {
-        lock(&self.0).get(thread).cloned()
+        self.0.lock().get(thread).cloned()
     }
 
     /// Takes deltas of an answer.
@@ -101,7 +98,7 @@ impl Feed {
     /// Takes deltas of an answer: the number of its deltas here, or `None` if no more are wanted.
     fn take(&self, pushed: PushedAnswer) -> Option<usize> {
         let PushedAnswer { id, from, parts } = pushed;
-        let mut state = lock(&self.state);
+        let mut state = self.state.lock();
         let current = state.answer.as_ref().map(|answer| &answer.id);
         if current.is_some_and(|current| *current > id) {
             return None;
@@ -132,7 +129,7 @@ impl Feed {
     }
 
     fn change(&self) {
-        lock(&self.state).changes += 1;
+        self.state.lock().changes += 1;
         self.grown.notify_waiters();
     }
 }
@@ -145,7 +142,7 @@ impl FeedReader {
 
     /// Notices so far.
     pub(in crate::engine::restate) fn changes(&self) -> u64 {
-        lock(&self.feed.state).changes
+        self.feed.state.lock().changes
     }
 
     /// Completes when there are other notices than those; never without a reader.
@@ -166,7 +163,7 @@ impl FeedReader {
         &self,
         from: impl FnOnce(&AnswerId) -> usize,
     ) -> Option<(AnswerId, Vec<DeltaPart>)> {
-        let state = lock(&self.feed.state);
+        let state = self.feed.state.lock();
         let answer = state.answer.as_ref()?;
         let parts = answer.parts.get(from(&answer.id)..).unwrap_or_default().to_vec();
         Some((answer.id.clone(), parts)).filter(|(_, parts)| !parts.is_empty())
@@ -175,8 +172,8 @@ impl FeedReader {
 
 impl Drop for FeedReader {
     fn drop(&mut self) {
-        let mut feeds = lock(&self.hub.0);
-        let mut state = lock(&self.feed.state);
+        let mut feeds = self.hub.0.lock();
+        let mut state = self.feed.state.lock();
         state.readers -= 1;
         if state.readers == 0 {
             feeds.remove(&self.thread);

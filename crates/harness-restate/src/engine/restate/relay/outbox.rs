@@ -1,11 +1,11 @@
 //! What a worker has for front ends.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
-use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use harness::core::ThreadId;
 use harness::core::port::DeltaPart;
+use parking_lot::Mutex;
 use tokio::sync::Notify;
 use tokio::sync::futures::Notified;
 use tokio::time::Instant;
@@ -103,10 +103,6 @@ pub(super) struct Batch {
 }
 
 impl Outbox {
-    fn lock(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// Completes when there is more.
     pub(super) fn grown(&self) -> Notified<'_> {
         self.grown.notified()
@@ -114,7 +110,7 @@ impl Outbox {
 
     /// A thread changed, and with it those that it works for.
     pub(crate) fn changed(&self, thread: &ThreadId) {
-        let mut state = self.lock();
+        let mut state = self.state.lock();
         let callers = thread.as_str().match_indices('/').map(|(at, _)| thread.as_str().split_at(at).0);
         state.changed.extend(callers.map(ThreadId::from).chain([thread.clone()]));
         while state.changed.len() > NOTICES {
@@ -127,7 +123,7 @@ impl Outbox {
 
     /// What a front end does not have; `None` when it has everything that it wants.
     pub(super) fn batch(&self, lane: &mut Lane, now: Instant) -> Option<Batch> {
-        let mut state = self.lock();
+        let mut state = self.state.lock();
         state.answers.retain(|_, answer| answer.ended.is_none_or(|ended| now < ended + KEEP));
         lane.follow(&state, now);
         let (mut push, mut answers, mut bytes) = (Push::default(), Vec::new(), 0);
@@ -219,7 +215,7 @@ impl Lane {
 
 impl DeltaReceiver for Outbox {
     fn start(&self, answer: &AnswerId) {
-        let mut state = self.lock();
+        let mut state = self.state.lock();
         let number = state.started;
         state.started += 1;
         let answer = Answer { id: answer.clone(), parts: Vec::new(), sealed: 0, bytes: 0, ended: None };
@@ -227,7 +223,7 @@ impl DeltaReceiver for Outbox {
     }
 
     fn delta(&self, answer: &AnswerId, part: DeltaPart) {
-        let mut state = self.lock();
+        let mut state = self.state.lock();
         let Some(answer) = state.answers.values_mut().rev().find(|known| known.id == *answer) else { return };
         answer.add(part);
         drop(state);
@@ -236,7 +232,7 @@ impl DeltaReceiver for Outbox {
 
     fn end(&self, answer: &AnswerId) {
         let now = Instant::now();
-        let mut state = self.lock();
+        let mut state = self.state.lock();
         state.answers.retain(|_, answer| answer.ended.is_none_or(|ended| now < ended + KEEP));
         if let Some(answer) = state.answers.values_mut().rev().find(|known| known.id == *answer) {
             answer.ended = Some(now);
