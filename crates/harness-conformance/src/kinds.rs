@@ -22,7 +22,6 @@ const RUNNERS: &[(&str, Runner)] = &[
     ("builtin-layers", crate::memory_builtin::run),
     ("contract", crate::control::run),
     ("control-artifact", crate::control::run),
-    ("delivery-mode", crate::runtime::threads::run),
     ("descriptor", crate::descriptor::run),
     ("determinism", crate::compaction::run),
     ("direct-clear", crate::compaction::run),
@@ -72,17 +71,24 @@ const RUNNERS: &[(&str, Runner)] = &[
 /// One line per kind whose vectors run under each driver.
 const DRIVEN: &[(&str, Driven)] = &[("turn", crate::turn::run), ("turn-ext", crate::turn::run)];
 
+/// One line per kind whose vectors run under each driver that has threads.
+const THREADS: &[(&str, Driven)] = &[("delivery-mode", crate::runtime::threads::run)];
+
 /// The drivers that a vector runs under, and those that skip it with a reason. Without a machine in it the first runs it.
 pub(crate) fn drivers_of(vector: &Vector) -> impl Iterator<Item = &'static dyn Driver> {
-    let drives = DRIVEN.iter().any(|(name, _)| *name == vector.kind);
-    let takes =
-        move |driver: &dyn Driver| driver.name().is_empty() || drives || driver.skips(vector).is_some();
+    let is_of = |kinds: &[(&str, Driven)]| kinds.iter().any(|(name, _)| *name == vector.kind);
+    let (drives, has_threads) = (is_of(DRIVEN), is_of(THREADS));
+    let takes = move |driver: &dyn Driver| {
+        let runs = drives || (has_threads && driver.threads().is_some());
+        driver.name().is_empty() || runs || driver.skips(vector).is_some()
+    };
     DRIVERS.iter().copied().filter(move |driver| takes(*driver))
 }
 
 /// Judges a vector under a driver; nothing when its kind is unknown.
 pub(crate) fn judge(vector: &Vector, driver: &dyn Driver) -> Option<Verdict> {
     let plain = RUNNERS.iter().find(|(name, _)| *name == vector.kind).map(|(_, run)| run(vector));
-    let under = || DRIVEN.iter().find(|(name, _)| *name == vector.kind).map(|(_, run)| run(vector, driver));
-    plain.or_else(under)
+    let mut runners = DRIVEN.iter().chain(THREADS);
+    let mut under = || runners.find(|(name, _)| *name == vector.kind).map(|(_, run)| run(vector, driver));
+    plain.or_else(&mut under)
 }

@@ -45,7 +45,7 @@ mod workspace_tools;
 
 use std::path::PathBuf;
 
-pub use driver::{Driver, TurnCase};
+pub use driver::{Driver, Threads, TurnCase};
 pub use report::{Selection, run};
 pub use runner::Suite;
 pub use vector::Vector;

@@ -15,6 +15,7 @@ use crate::config::{ResolvedConfig, RunSetup};
 use crate::error::RuntimeError;
 use crate::model::ThreadModel;
 use crate::prompt::MessageOptions;
+use crate::queue::Delivery;
 use crate::runtime::Runtime;
 use crate::thread::last_said;
 
@@ -27,6 +28,8 @@ pub struct RunParts {
     pub spec: Arc<RunSpec>,
     /// Decides whether the run continues after a turn.
     pub control: Box<dyn Control>,
+    /// How its thread delivers messages.
+    pub delivery: Delivery,
 }
 
 impl fmt::Debug for RunParts {
@@ -87,7 +90,12 @@ impl Runtime {
         });
         let control =
             config.control.as_ref().map_or_else(|| Box::new(PlainControl::default()) as _, |new| new());
-        Ok(RunParts { ports, spec: Arc::new(config.run.clone()), control })
+        let delivery = Delivery {
+            steering: config.steering_mode,
+            follow_up: config.follow_up_mode,
+            late_steering: config.late_steering,
+        };
+        Ok(RunParts { ports, spec: Arc::new(config.run.clone()), control, delivery })
     }
 }
 

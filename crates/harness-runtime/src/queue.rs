@@ -29,7 +29,8 @@ pub enum DeliveryMode {
 }
 
 /// How many of the messages that wait are delivered together.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum QueueMode {
     /// The oldest alone.
@@ -49,7 +50,8 @@ impl QueueMode {
 }
 
 /// Delivery of steering that arrives after the answer of the model.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum LateSteering {
     /// The run continues with it.
@@ -57,6 +59,26 @@ pub enum LateSteering {
     GoesOn,
     /// It begins the next run.
     NextTurn,
+}
+
+/// How a thread delivers the messages that wait: those settings of a [`ThreadConfig`](crate::ThreadConfig), for a thread that
+/// is not of this process.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct Delivery {
+    /// How much steering is delivered at once. Default one message.
+    pub steering: QueueMode,
+    /// How many messages one run begins with. Default one.
+    pub follow_up: QueueMode,
+    /// Delivery of steering that arrives after the answer. Default: the run continues with it.
+    pub late_steering: LateSteering,
+}
+
+impl Delivery {
+    /// Whether each setting is the default.
+    pub fn is_default(&self) -> bool {
+        *self == Self::default()
+    }
 }
 
 /// State of a queued message.
@@ -250,6 +272,11 @@ impl<O: PartialEq> Queue<O> {
         deliver(self.0.iter_mut().take(agreeing), mode, QueueEntry::begins)
     }
 
+    /// Takes these messages, as far as they wait. They stay in the queue as being delivered.
+    pub fn take_named(&mut self, ids: &[EntryId]) -> Vec<(EntryId, Arc<Message>)> {
+        deliver(self.0.iter_mut(), QueueMode::All, |entry| entry.is_waiting() && ids.contains(&entry.id))
+    }
+
     /// Takes what is steering.
     pub fn take_steering(&mut self, mode: QueueMode) -> Vec<(EntryId, Arc<Message>)> {
         deliver(self.0.iter_mut(), mode, QueueEntry::is_steering)
@@ -261,8 +288,8 @@ impl<O: PartialEq> Queue<O> {
         steering.map(|entry| Arc::clone(&entry.message)).collect()
     }
 
-    /// Messages for a run at a point of its turn.
-    pub(crate) fn take_at(
+    /// Takes the steering for a run at a point of its turn.
+    pub fn take_at(
         &mut self,
         point: DrainPoint,
         mode: QueueMode,

@@ -4,24 +4,26 @@
 //! thread's log when the run is over.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use harness_core::driver::Ports;
 use harness_core::event::Event;
-use harness_core::message::AssistantMessage;
+use harness_core::message::{AssistantMessage, Message};
 use harness_core::port::{
     BoxFuture, Clock as _, Deltas, DynModel, Model, ModelFault, ModelRequest, PreparedAgent,
 };
 use harness_core::run::{RunLimits, RunSpec};
 use harness_core::transcript::Transcript;
-use harness_core::{Cancel, End, Fault, Millis, ThreadId};
+use harness_core::{Cancel, End, Fault, Millis, RunId, ThreadId};
 use harness_restate::durable::sim::{SimClient, SimClock, SimFaults};
 use harness_restate::durable::{
-    Agent, AgentHost, DriveOptions, HostAsk, LogItem, RunOptions, SimEngine, ThreadAsk, fold,
+    Agent, AgentHost, DriveOptions, HostAsk, LogEntry, LogItem, RunOptions, SimEngine, ThreadAsk, ThreadReply,
+    ThreadState, ThreadStatus, ended, fold, report, shown,
 };
-use harness_runtime::DeliveryMode;
+use harness_runtime::{Delivery, DeliveryMode, Report, Runtime, ThreadEvent};
 use serde_json::Value;
 
-use super::{Driver, TurnCase};
+use super::{Driver, Threads, TurnCase};
 use crate::Done;
 use crate::vector::Vector;
 
@@ -35,7 +37,6 @@ impl Driver for Durable {
 
     fn skips(&self, vector: &Vector) -> Option<&'static str> {
         match vector.kind() {
-            "delivery-mode" => Some(ONE_MESSAGE),
             "streams" => Some(NO_DELTAS),
             "orchestrator" => Some(OWN_THREAD),
             "checkpoint" => Some(NO_FLOWS),
@@ -47,13 +48,15 @@ impl Driver for Durable {
         }
     }
 
+    fn threads(&self) -> Option<Threads> {
+        Some(Threads::OnEngine)
+    }
+
     fn turn<'a>(&self, case: TurnCase<'a>) -> BoxFuture<'a, Done<(Arc<End>, Transcript)>> {
         Box::pin(async move { run(case) })
     }
 }
 
-const ONE_MESSAGE: &str =
-    "its thread delivers all messages that wait together; a thread on an engine delivers one at a time";
 const NO_DELTAS: &str = "it compares deltas: the log of a thread on an engine has none";
 const OWN_THREAD: &str =
     "it drives a thread of this process: its configuration, prompts that wait for their run, and deltas";
@@ -134,7 +137,8 @@ struct Host {
 
 impl AgentHost for Host {
     async fn agent(&self, _: HostAsk<'_>) -> Result<Agent, Fault> {
-        Ok(Agent { ports: self.ports.clone(), spec: Arc::clone(&self.spec), control: Box::default() })
+        let (ports, spec) = (self.ports.clone(), Arc::clone(&self.spec));
+        Ok(Agent { ports, spec, control: Box::default(), delivery: Delivery::default() })
     }
 }
 
@@ -149,7 +153,7 @@ struct User {
 
 impl User {
     fn send(&self, ask: ThreadAsk) {
-        let name = if ask == ThreadAsk::Abort { "abort" } else { "message" };
+        let name = if matches!(ask, ThreadAsk::Abort { .. }) { "abort" } else { "message" };
         self.client.send(name, self.clock.now(), &self.thread, ask);
     }
 
@@ -157,7 +161,7 @@ impl User {
     fn abort_if_cancelled(&self) -> bool {
         let is_cancelled = self.cancel.is_cancelled();
         if is_cancelled {
-            self.send(ThreadAsk::Abort);
+            self.send(ThreadAsk::Abort { reason: None });
         }
         is_cancelled
     }
@@ -181,5 +185,95 @@ impl Model for Cancelling {
 
     fn has_structured_output(&self, agent: &PreparedAgent) -> bool {
         self.model.has_structured_output_dyn(agent)
+    }
+}
+
+/// Plays a script of a client beside an engine whose workers have the parts of a runtime.
+pub(crate) fn beside<T>(
+    engine: &SimEngine,
+    runtime: Runtime,
+    script: impl Future<Output = Done<T>>,
+) -> Done<T> {
+    let (report, played) = engine.play(&Arc::new(runtime), script);
+    if let Some(wrong) = report.violations.first().or(report.stuck.first()) {
+        return Err(format!("the engine reports: {wrong}"));
+    }
+    played.ok_or("nothing wakes what waits")?
+}
+
+/// A thread on an engine, and what its client asks of it.
+#[derive(Clone)]
+pub(crate) struct EngineThread {
+    client: SimClient,
+    thread: ThreadId,
+    asked: Arc<AtomicU64>,
+}
+
+impl EngineThread {
+    pub(crate) fn new(engine: &SimEngine, thread: impl Into<ThreadId>) -> Self {
+        Self { client: engine.client(), thread: thread.into(), asked: Arc::default() }
+    }
+
+    /// Sends a request, and waits until it is accepted.
+    pub(crate) async fn ask(&self, ask: ThreadAsk) -> Done<Option<RunId>> {
+        let number = self.asked.fetch_add(1, Ordering::Relaxed);
+        match self.client.ask(format!("request {number}"), &self.thread, ask).await {
+            ThreadReply::Accepted(run) => Ok(run),
+            ThreadReply::Refused(why) => Err(why),
+            ThreadReply::Run(_) => Err("this reply is for a run".to_owned()),
+        }
+    }
+
+    /// Delivers a message.
+    pub(crate) async fn deliver(
+        &self,
+        id: &str,
+        message: Message,
+        mode: DeliveryMode,
+        wakes: bool,
+    ) -> Done<()> {
+        let (entry, message, options) = (id.into(), Arc::new(message), RunOptions::default());
+        self.ask(ThreadAsk::Deliver { entry, message, mode, wakes, options }).await.map(drop)
+    }
+
+    /// The state of the thread, which has had a request.
+    pub(crate) async fn state(&self) -> ThreadState {
+        self.client.until(&self.thread, |_| true).await
+    }
+
+    /// Waits until no run is at work.
+    pub(crate) async fn idle(&self) -> ThreadState {
+        self.client.until(&self.thread, |state| !matches!(state.status(), ThreadStatus::Running(_))).await
+    }
+
+    /// The transcript up to an entry of the log.
+    pub(crate) fn transcript(&self, upto: u64) -> Transcript {
+        let log = self.client.entries(&self.thread, 0);
+        fold(log.iter().filter(|entry| entry.seq < upto)).messages().cloned().collect()
+    }
+
+    /// The report of a run that ended with an entry of the log, or with all of them.
+    fn report(&self, run: &RunId, end: &Arc<End>, upto: u64) -> Report {
+        let transcript = self.transcript(upto).prefix();
+        let from = transcript.len();
+        report(run.clone(), Arc::clone(end), transcript, from)
+    }
+
+    /// The report of the last run of an idle thread, or why there is none.
+    pub(crate) async fn response(&self) -> Done<Report> {
+        let state = self.idle().await;
+        let run = state.last_run().ok_or("no run has ended")?;
+        let end = state.last().ok_or("no run has ended")?.as_ref().map_err(Clone::clone)?;
+        Ok(self.report(&run, end, state.log()))
+    }
+
+    /// The events of entries of the log from one on.
+    pub(crate) fn events(&self, from: u64) -> Vec<ThreadEvent> {
+        let log = self.client.entries(&self.thread, from);
+        let of_entry = |entry: &LogEntry| {
+            let report = ended(entry).map(|(run, end)| self.report(run, end, entry.seq));
+            shown(entry, report).into_iter().map(|(_, event)| event)
+        };
+        log.iter().flat_map(of_entry).collect()
     }
 }

@@ -1,6 +1,6 @@
 //! Drivers of machines: a vector that runs turns must have the same result under each of them.
 
-mod durable;
+pub(crate) mod durable;
 
 use std::sync::Arc;
 
@@ -41,6 +41,16 @@ impl TurnCase<'_> {
     }
 }
 
+/// Where the threads of a driver live.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Threads {
+    /// In a runtime of this process.
+    InProcess,
+    /// On an engine.
+    OnEngine,
+}
+
 /// Drives machines over ports.
 ///
 /// To add a driver, implement this and list it in `DRIVERS`: every vector of the kinds that are driven becomes one
@@ -52,6 +62,11 @@ pub trait Driver: Sync {
     /// Why it has no part in a vector: its test is skipped with this reason. `None` when it runs the vector.
     fn skips(&self, vector: &Vector) -> Option<&'static str> {
         let _ = vector;
+        None
+    }
+
+    /// Where threads live under it; `None` when it drives turns alone.
+    fn threads(&self) -> Option<Threads> {
         None
     }
 
@@ -68,6 +83,10 @@ struct Tokio;
 impl Driver for Tokio {
     fn name(&self) -> &'static str {
         ""
+    }
+
+    fn threads(&self) -> Option<Threads> {
+        Some(Threads::InProcess)
     }
 
     fn turn<'a>(&self, mut case: TurnCase<'a>) -> BoxFuture<'a, Done<(Arc<End>, Transcript)>> {

@@ -6,18 +6,23 @@
 )]
 
 use std::collections::VecDeque;
+use std::future::poll_fn;
+use std::pin::pin;
 use std::sync::Arc;
+use std::task::Poll;
 
 use harness_core::event::EventKind;
 use harness_core::message::{AssistantMessage, Message};
-use harness_core::port::{Deltas, Model, ModelFault, ModelFaultCode, ModelRequest};
+use harness_core::port::{BoxFuture, Clock, Deltas, Model, ModelFault, ModelFaultCode, ModelRequest};
 use harness_core::tool::{ToolCx, ToolDef, ToolOutcome, ToolRegistry, ToolScope};
 use harness_core::{Fault, FaultSource};
+use harness_restate::durable::sim::SimFaults;
+use harness_restate::durable::{SimEngine, ThreadAsk};
 use harness_runtime::{
-    DeliveryMode, LateSteering, ModelChoice, QueueMode, Runtime, StartAt, Status, StreamItem, Thread,
-    ThreadConfig, ThreadEvent,
+    DeliveryMode, LateSteering, ModelChoice, QueueMode, Report, Runtime, StartAt, Status, Stream, StreamItem,
+    Thread, ThreadConfig, ThreadEvent,
 };
-use parking_lot::Mutex;
+use parking_lot::{Mutex, MutexGuard};
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
@@ -26,12 +31,28 @@ use super::{Ids, codes};
 use crate::Done;
 use crate::case::{each, on_paused_time};
 use crate::clock::PausedClock;
+use crate::driver::durable::{EngineThread, beside};
+use crate::driver::{Driver, Threads};
 use crate::vector::Vector;
 use crate::verdict::Verdict;
 
 /// Runs the vector.
-pub(crate) fn run(vector: &Vector) -> Verdict {
-    each(vector, |input| on_paused_time(delivered(input)))
+pub(crate) fn run(vector: &Vector, driver: &dyn Driver) -> Verdict {
+    each(vector, |Input { model, ops }| {
+        let world = World::new(model, ops);
+        if driver.threads() == Some(Threads::OnEngine) {
+            let engine = SimEngine::new(SimFaults::default());
+            let runtime = world.runtime(Arc::new(engine.clock()));
+            world.lock().place = Some(Place::Engine(EngineThread::new(&engine, "vector")));
+            return beside(&engine, runtime, world.played());
+        }
+        on_paused_time(async {
+            let thread = world.runtime(Arc::new(PausedClock::new())).thread("vector");
+            let events = Arc::new(Mutex::new(thread.events(StartAt::Live)));
+            world.lock().place = Some(Place::Process { thread, events });
+            world.played().await
+        })
+    })
 }
 
 #[derive(Deserialize)]
@@ -108,64 +129,172 @@ impl TryFrom<Written> for Op {
     }
 }
 
-async fn delivered(input: Input) -> Done<Value> {
-    let world = World::new(input.model, input.ops);
-    let thread = world.thread()?;
-    let mut events = thread.events(StartAt::Live);
-    world.perform_at("start").await?;
-    for idle in 1.. {
-        thread.wait_idle().await;
-        if !world.perform_at(&format!("idle:{idle}")).await? {
-            break;
-        }
-    }
-    // Waiters are answered behind the end.
-    for _ in 0..8 {
-        tokio::task::yield_now().await;
-    }
-    let history = thread.messages().await.map_err(|e| e.to_string())?;
-    let history: Vec<String> = history.iter().flat_map(|message| codes(message)).collect();
-    let turns: Vec<Value> = std::iter::from_fn(|| events.try_next()).filter_map(|told| turn(&told)).collect();
-    let state = world.0.lock();
-    Ok(json!({
-        "model_inputs": state.inputs,
-        "turns": turns,
-        "observations": state.observations,
-        "waiters": state.waiters,
-        "history": history,
-    }))
+/// The thread of a vector.
+#[derive(Clone)]
+enum Place {
+    Process { thread: Thread, events: Arc<Mutex<Stream>> },
+    Engine(EngineThread),
 }
 
-#[derive(Clone)]
+/// What waits for a response.
+type Waiter = BoxFuture<'static, ()>;
+
+#[derive(Clone, Default)]
 struct World(Arc<Mutex<State>>);
 
 #[derive(Default)]
 struct State {
-    thread: Option<Thread>,
+    place: Option<Place>,
     rounds: VecDeque<Round>,
     ops: Vec<Op>,
     calls: u32,
     inputs: Vec<Vec<String>>,
     observations: Vec<Value>,
+    waiting: Vec<Waiter>,
     waiters: Map<String, Value>,
+}
+
+impl Place {
+    async fn deliver(&self, id: &str, text: String, mode: DeliveryMode) -> Done<()> {
+        match self {
+            Self::Process { thread, .. } => {
+                thread.execute_as(id, Message::user(text), mode).map(drop).map_err(|e| e.to_string())
+            }
+            Self::Engine(thread) => thread.deliver(id, Message::user(text), mode, true).await,
+        }
+    }
+
+    /// The messages that wait, and the status.
+    async fn observed(&self) -> (usize, Status) {
+        match self {
+            Self::Process { thread, .. } => (thread.queue_len(), thread.status()),
+            Self::Engine(thread) => {
+                let state = thread.state().await;
+                (state.waiting(), state.shown_status())
+            }
+        }
+    }
+
+    async fn abort(&self, reason: String) -> Done<()> {
+        match self {
+            Self::Process { thread, .. } => drop(thread.abort(&*reason)),
+            Self::Engine(thread) => {
+                drop(thread.ask(ThreadAsk::Abort { reason: Some(reason.into()) }).await?);
+            }
+        }
+        Ok(())
+    }
+
+    async fn seed(&self, items: Vec<Message>) -> Done<()> {
+        match self {
+            Self::Process { thread, .. } => {
+                thread.seed_history(items).await.map(drop).map_err(|e| e.to_string())
+            }
+            Self::Engine(thread) => {
+                let messages = items.into_iter().map(Arc::new).collect();
+                thread.ask(ThreadAsk::Seed { messages }).await.map(drop)
+            }
+        }
+    }
+
+    async fn response(&self) -> Done<Report> {
+        match self {
+            Self::Process { thread, .. } => thread.response().await.map_err(|error| error.to_string()),
+            Self::Engine(thread) => thread.response().await,
+        }
+    }
+
+    async fn idle(&self) {
+        match self {
+            Self::Process { thread, .. } => thread.wait_idle().await,
+            Self::Engine(thread) => drop(thread.idle().await),
+        }
+    }
+
+    async fn history(&self) -> Done<Vec<String>> {
+        match self {
+            Self::Process { thread, .. } => {
+                let messages = thread.messages().await.map_err(|e| e.to_string())?;
+                Ok(messages.iter().flat_map(|message| codes(message)).collect())
+            }
+            Self::Engine(thread) => {
+                let transcript = thread.transcript(u64::MAX);
+                Ok(transcript.iter().flat_map(|message| codes(message)).collect())
+            }
+        }
+    }
+
+    /// The events so far.
+    fn events(&self) -> Vec<ThreadEvent> {
+        match self {
+            Self::Process { events, .. } => {
+                let mut events = events.lock();
+                let told = std::iter::from_fn(|| events.try_next());
+                told.filter_map(|told| if let StreamItem::Event { event, .. } = told { Some(event) } else { None })
+                    .collect()
+            }
+            Self::Engine(thread) => thread.events(0),
+        }
+    }
 }
 
 impl World {
     fn new(rounds: VecDeque<Round>, ops: Vec<Op>) -> Self {
-        let state = State { rounds, ops, ..State::default() };
-        let world = Self(Arc::new(Mutex::new(state)));
-        let clock = Arc::new(PausedClock::new());
-        let mut config = ThreadConfig::new(ModelChoice::new(world.clone()), clock);
-        config.ports.tools = Arc::new(Worker(world.clone()));
-        (config.steering_mode, config.follow_up_mode) = (QueueMode::All, QueueMode::All);
-        config.late_steering = LateSteering::NextTurn;
-        let runtime = Runtime::builder(config, Arc::new(Ids)).build();
-        world.0.lock().thread = Some(runtime.thread("vector"));
-        world
+        Self(Arc::new(Mutex::new(State { rounds, ops, ..State::default() })))
     }
 
-    fn thread(&self) -> Done<Thread> {
-        self.0.lock().thread.clone().ok_or_else(|| "there is no thread".to_owned())
+    /// The parts of its runs.
+    fn runtime(&self, clock: Arc<dyn Clock>) -> Runtime {
+        let mut config = ThreadConfig::new(ModelChoice::new(self.clone()), clock);
+        config.ports.tools = Arc::new(Worker(self.clone()));
+        (config.steering_mode, config.follow_up_mode) = (QueueMode::All, QueueMode::All);
+        config.late_steering = LateSteering::NextTurn;
+        Runtime::builder(config, Arc::new(Ids)).build()
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.0.lock()
+    }
+
+    fn place(&self) -> Done<Place> {
+        self.lock().place.clone().ok_or_else(|| "there is no thread".to_owned())
+    }
+
+    /// Plays the vector, beside those that wait for responses.
+    async fn played(&self) -> Done<Value> {
+        let mut script = pin!(self.script());
+        poll_fn(|cx| {
+            let mut waiting = std::mem::take(&mut self.lock().waiting);
+            waiting.retain_mut(|waiter| waiter.as_mut().poll(cx).is_pending());
+            self.lock().waiting.extend(waiting);
+            script.as_mut().poll(cx)
+        })
+        .await
+    }
+
+    async fn script(&self) -> Done<Value> {
+        let place = self.place()?;
+        self.perform_at("start").await?;
+        for idle in 1.. {
+            place.idle().await;
+            if !self.perform_at(&format!("idle:{idle}")).await? {
+                break;
+            }
+        }
+        // Waiters are answered behind the end.
+        for _ in 0..8 {
+            tokio::task::yield_now().await;
+        }
+        let history = place.history().await?;
+        let turns: Vec<Value> = place.events().iter().filter_map(turn).collect();
+        let state = self.lock();
+        Ok(json!({
+            "model_inputs": state.inputs,
+            "turns": turns,
+            "observations": state.observations,
+            "waiters": state.waiters,
+            "history": history,
+        }))
     }
 
     /// Whether an operation at this point stops the current work.
@@ -173,12 +302,12 @@ impl World {
         let stops = |what: &What| {
             matches!(what, What::Abort(_) | What::Execute { mode: DeliveryMode::Interrupt, .. })
         };
-        self.0.lock().ops.iter().any(|op| op.at == point && stops(&op.what))
+        self.lock().ops.iter().any(|op| op.at == point && stops(&op.what))
     }
 
     /// Performs what is to be done at this point. Whether there was anything.
     async fn perform_at(&self, point: &str) -> Done<bool> {
-        let ops: Vec<Op> = self.0.lock().ops.iter().filter(|op| op.at == point).cloned().collect();
+        let ops: Vec<Op> = self.lock().ops.iter().filter(|op| op.at == point).cloned().collect();
         let is_any = !ops.is_empty();
         for op in ops {
             self.perform(op.what).await?;
@@ -187,36 +316,39 @@ impl World {
     }
 
     async fn perform(&self, what: What) -> Done<()> {
-        let thread = self.thread()?;
+        let place = self.place()?;
         match what {
             What::Execute { text, mode, id } => {
-                thread.execute_as(&*id, Message::user(text), mode).map_err(|e| e.to_string())?;
-                let status = match thread.status() {
+                place.deliver(&id, text, mode).await?;
+                let (waiting, status) = place.observed().await;
+                let status = match status {
                     Status::Idle => "idle",
                     Status::Aborting { .. } => "aborting",
                     _ => "generating",
                 };
-                let observed = json!({"after": id, "queue_size": thread.queue_len(), "status": status});
-                self.0.lock().observations.push(observed);
+                let observed = json!({"after": id, "queue_size": waiting, "status": status});
+                self.lock().observations.push(observed);
             }
-            What::Abort(reason) => drop(thread.abort(&*reason)),
+            What::Abort(reason) => place.abort(reason).await?,
             What::Seed(items) => {
                 let items = items.iter().map(|code| seeded(code)).collect::<Done<Vec<Message>>>()?;
-                thread.seed_history(items).await.map_err(|e| e.to_string())?;
+                place.seed(items).await?;
             }
             What::AwaitResponse(label) => {
                 let world = self.clone();
-                tokio::spawn(async move {
-                    let answer = match thread.response().await {
+                let mut waiter: Waiter = Box::pin(async move {
+                    let answer = match place.response().await {
                         Ok(report) => report
                             .problem()
                             .map_or(json!({"ok": report.answer()}), |why| json!({"error": why})),
-                        Err(error) => json!({"error": error.to_string()}),
+                        Err(error) => json!({"error": error}),
                     };
-                    world.0.lock().waiters.insert(label, answer);
+                    world.lock().waiters.insert(label, answer);
                 });
                 // It asks before anything else happens.
-                tokio::task::yield_now().await;
+                if poll_fn(|cx| Poll::Ready(waiter.as_mut().poll(cx))).await.is_pending() {
+                    self.lock().waiting.push(waiter);
+                }
             }
         }
         Ok(())
@@ -228,14 +360,14 @@ impl World {
         deltas: &dyn Deltas,
     ) -> Result<AssistantMessage, ModelFault> {
         let point = {
-            let mut state = self.0.lock();
+            let mut state = self.lock();
             let mut input = Vec::new();
             request.view.for_each(|message| input.extend(codes(message)));
             state.inputs.push(input);
             state.calls += 1;
             format!("call:{}", state.calls)
         };
-        let round = self.0.lock().rounds.pop_front().ok_or_else(|| failed("no round is left"))?;
+        let round = self.lock().rounds.pop_front().ok_or_else(|| failed("no round is left"))?;
         self.perform_at(&point).await.map_err(|fault| failed(&fault))?;
         if self.stops_at(&point) {
             request.cancel.cancelled().await;
@@ -282,8 +414,7 @@ fn seeded(code: &str) -> Done<Message> {
     }
 }
 
-fn turn(told: &StreamItem) -> Option<Value> {
-    let StreamItem::Event { event, .. } = told else { return None };
+fn turn(event: &ThreadEvent) -> Option<Value> {
     match event {
         ThreadEvent::RunStarted { entries, .. } => {
             Some(json!({"event": "turn_started", "message_ids": entries}))

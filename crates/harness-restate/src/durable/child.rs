@@ -12,6 +12,7 @@ use harness::core::machine::Op;
 use harness::core::tool::{Child, ChildFuture, Children};
 use harness::core::transcript::Prefix;
 use harness::core::{Cancel, End, Fault, OpId, Origin, ThreadId, Time};
+use harness::runtime::Delivery;
 use parking_lot::Mutex;
 use serde::{Deserialize, Serialize};
 
@@ -102,7 +103,12 @@ pub(super) async fn parts(
             let text = format!("the worker has no sub-agent for the call of thread {}", call.thread());
             fault("subagent_unbound", text)
         })?;
-        agent = Agent { ports: child.ports, spec: child.spec, control: Box::default() };
+        agent = Agent {
+            ports: child.ports,
+            spec: child.spec,
+            control: Box::default(),
+            delivery: Delivery::default(),
+        };
     }
     Ok(agent)
 }

@@ -8,6 +8,7 @@ use harness::core::message::Message;
 use harness::core::outcome::{Continuation, TotalUsage};
 use harness::core::port::DrainPoint;
 use harness::core::{AgentId, End, EntryId, OpId, Origin, RunId, ThreadId, Time};
+use harness::runtime::Delivery;
 use serde::{Deserialize, Serialize};
 
 use super::blob::BlobHash;
@@ -149,6 +150,9 @@ pub struct DriveInput {
     /// The call that it works for; `None` for a thread of its own.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub delegation: Option<Arc<Delegation>>,
+    /// Messages of the queue that the run begins with.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub began: Vec<EntryId>,
 }
 
 impl DriveInput {
@@ -267,6 +271,9 @@ pub enum ControlAsk {
         point: Option<DrainPoint>,
         /// Messages that are in the transcript now: they leave the queue.
         injected: Vec<EntryId>,
+        /// How the thread delivers messages.
+        #[serde(default, skip_serializing_if = "Delivery::is_default")]
+        delivery: Delivery,
     },
     /// Says that calls wait for a decision.
     Hold {

@@ -4,10 +4,12 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use harness::core::driver::{OpScope, Ports};
+use harness::core::event::EventKind;
 use harness::core::machine::{Input, Journal, Op, Reply, Resume, Start, ViewState};
 use harness::core::port::{ApprovalAsk, Approver, Checkpoint, Decision, DrainPoint, Loaded, PreparedAgent};
 use harness::core::run::{Run, RunResume, SNAPSHOT_VERSION};
 use harness::core::{End, EntryId, Json, Millis, OpId, Time};
+use harness::runtime::Delivery;
 
 use super::blob::{Blob, BlobHash};
 use super::child::{ChildEnd, Delegation, parts};
@@ -65,7 +67,7 @@ pub async fn drive<C: DurableContext>(
     if let Some(spent) = &input.spent {
         reader.remove(&input.thread(), spent).await?;
     }
-    let (machine, start, ports) = match open(host, reader, &input).await? {
+    let Opened { machine, start, ports, delivery } = match open(host, reader, &input).await? {
         Ok(opened) => opened,
         Err(why) => {
             let ended = ControlAsk::Ended {
@@ -91,6 +93,7 @@ pub async fn drive<C: DurableContext>(
         options,
         entries,
         bytes: 0,
+        delivery,
         log: input.log,
         takes: input.takes,
         input,
@@ -125,12 +128,20 @@ async fn begin_child(
     }
 }
 
+/// A run, and what it needs.
+struct Opened {
+    machine: Run,
+    start: Start,
+    ports: Ports,
+    delivery: Delivery,
+}
+
 /// The machine of a run, its start and its ports; or why it cannot begin.
 async fn open(
     host: &impl AgentHost,
     reader: &Reader<impl ThreadStore>,
     input: &DriveInput,
-) -> Result<Result<(Run, Start, Ports), String>, Stopped> {
+) -> Result<Result<Opened, String>, Stopped> {
     let loaded = reader.fold(&input.thread(), input.first..input.log, Journal::reopen).await?;
     let saved = match &input.begin {
         Begin::Saved { state, .. } => Some(reader.get(&input.thread(), state).await?),
@@ -146,8 +157,8 @@ fn make(
     input: &DriveInput,
     loaded: Loaded,
     saved: Option<&str>,
-) -> Result<(Run, Start, Ports), String> {
-    let Agent { mut ports, spec, control } = agent;
+) -> Result<Opened, String> {
+    let Agent { mut ports, spec, control, delivery } = agent;
     ports.approver.get_or_insert_with(|| Arc::new(ThreadDecides));
     let mut set = ports.set();
     (set.session, set.steering, set.approver, set.listeners) = (true, true, true, true);
@@ -177,7 +188,7 @@ fn make(
             resumed.map_err(|error| error.message)?
         }
     };
-    Ok((machine, start.with_open_calls(loaded.open_calls), ports))
+    Ok(Opened { machine, start: start.with_open_calls(loaded.open_calls), ports, delivery })
 }
 
 /// The approver of agents that have none.
@@ -199,6 +210,8 @@ struct Driver<'r, C, S> {
     entries: u64,
     /// Bytes of the replies of its steps.
     bytes: u64,
+    /// How the thread delivers messages.
+    delivery: Delivery,
     /// Entries of the log.
     log: u64,
     /// Requests to the queue so far.
@@ -273,9 +286,15 @@ impl<C: DurableContext, S: ThreadStore + 'static> Driver<'_, C, S> {
         }
         let mut entries = Vec::new();
         for mut item in std::mem::take(&mut running.items) {
-            let agent = if let LogItem::Event(event) = &mut item { event.seal() } else { None };
+            let (mut agent, mut began) = (None, Vec::new());
+            if let LogItem::Event(event) = &mut item {
+                if let EventKind::RunStarted { .. } = &event.kind {
+                    began.clone_from(&self.input.began);
+                }
+                agent = event.seal();
+            }
             let agent = self.keep(agent).await?;
-            entries.push(LogEntry { seq: self.log, item, agent });
+            entries.push(LogEntry { seq: self.log, item, agent, began });
             self.log += 1;
         }
         self.control(ControlAsk::Append { entries }).await.map(drop)
@@ -311,6 +330,7 @@ impl<C: DurableContext, S: ThreadStore + 'static> Driver<'_, C, S> {
             number,
             point: drain.map(|(_, point)| point),
             injected: std::mem::take(&mut running.injected),
+            delivery: self.delivery,
         };
         let ControlReply::Taken { at, entries, stop, decisions } = self.control(ask).await? else {
             return Err(Stopped::Refused("it gave another reply than messages".to_owned()));
@@ -410,6 +430,7 @@ impl<C: DurableContext, S: ThreadStore + 'static> Driver<'_, C, S> {
             injected: Vec::new(),
             agents: AgentSettings::default(),
             delegation: Some(Arc::new(delegation)),
+            began: Vec::new(),
         };
         let (run, child, begins) = (self.input.run(), input.thread(), input.run());
         self.control(ControlAsk::Delegate { run, child, begins }).await?;

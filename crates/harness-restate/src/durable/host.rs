@@ -7,7 +7,7 @@ use harness::core::driver::Ports;
 use harness::core::port::Control;
 use harness::core::run::RunSpec;
 use harness::core::{Fault, Origin, ThreadId};
-use harness::runtime::{MessageOptions, RunParts, Runtime};
+use harness::runtime::{Delivery, MessageOptions, RunParts, Runtime};
 
 use super::blob::{Blob, BlobHash};
 use super::log::LogEntry;
@@ -40,6 +40,8 @@ pub struct Agent {
     pub spec: Arc<RunSpec>,
     /// Decides whether the run continues after a turn: a fresh one for each request.
     pub control: Box<dyn Control>,
+    /// How the thread delivers messages: its first run tells it, and each later one.
+    pub delivery: Delivery,
 }
 
 /// Binds descriptors to parts on a worker. A [`Runtime`] is one. Equal requests must give equal parts: a run is replayed on any worker.
@@ -111,8 +113,8 @@ impl AgentHost for Runtime {
         let mut options = MessageOptions::default();
         (options.context, options.output) = (ask.agents.context.clone(), ask.agents.output.clone());
         let parts = self.run_parts(ask.origin, options).map_err(|error| fault(error.kind(), &error))?;
-        let RunParts { ports, spec, control, .. } = parts;
-        Ok(Agent { ports, spec, control })
+        let RunParts { ports, spec, control, delivery, .. } = parts;
+        Ok(Agent { ports, spec, control, delivery })
     }
 }
 

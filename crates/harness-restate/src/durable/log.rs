@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use harness::core::EntryId;
 use harness::core::event::Event;
 use harness::core::machine::{Journal, Record};
 use serde::{Deserialize, Serialize};
@@ -22,9 +23,17 @@ pub struct LogEntry {
     /// The name of its agent in the store of the thread.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub agent: Option<BlobHash>,
+    /// Messages of the queue that a run begins with, at the event of its start.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub began: Vec<EntryId>,
 }
 
 impl LogEntry {
+    /// An entry with this content alone.
+    pub fn new(seq: u64, item: LogItem) -> Self {
+        Self { seq, item, agent: None, began: Vec::new() }
+    }
+
     /// The entry with the text that its agent has in the store. [`Reader::entries`](super::Reader::entries) does this.
     ///
     /// # Errors

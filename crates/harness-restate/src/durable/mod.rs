@@ -25,6 +25,7 @@ mod running;
 mod sealed;
 mod segment;
 mod settle;
+mod shown;
 pub mod sim;
 mod step;
 mod thread;
@@ -46,6 +47,9 @@ pub use request::{
     AgentSettings, Held, Queued, RunOptions, ThreadAsk, ThreadReply, ThreadSend, ThreadStatus,
 };
 pub use settle::delivered;
+#[cfg(feature = "restate")]
+pub(crate) use shown::FAILED;
+pub use shown::{EVENT, STRIDE, ended, report, shown};
 pub use sim::SimEngine;
 #[cfg(feature = "restate")]
 pub(crate) use step::lost_reply;

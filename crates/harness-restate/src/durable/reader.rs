@@ -277,7 +277,7 @@ mod tests {
             let record = |seq| {
                 let messages = vec![Arc::new(Message::user("x".repeat(2_000)))];
                 let item = LogItem::Record(Box::new(Record::Messages { from: 0, messages }));
-                LogEntry { seq, item, agent: None }
+                LogEntry::new(seq, item)
             };
             Ok((from..upto).map(record).collect())
         }

@@ -131,7 +131,11 @@ pub enum ThreadAsk {
         options: RunOptions,
     },
     /// Stops the run at hand; what waits stays.
-    Abort,
+    Abort {
+        /// The reason, which the run ends with. Default `caller`.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        reason: Option<Arc<str>>,
+    },
     /// Decides about a call. The first decision about a call counts.
     Decide(CallDecision),
     /// Changes a message that waits.
@@ -161,7 +165,18 @@ pub enum ThreadAsk {
         /// The messages, in which each call has its result.
         messages: Vec<Arc<Message>>,
     },
-    /// Starts a run of an idle thread that continues its transcript without a message.
+    /// Starts a run of an idle thread with messages, before those that wait.
+    Start {
+        /// The name of the first message. The others have it with their number behind it. It makes the request repeatable.
+        entry: EntryId,
+        /// The messages, at least one.
+        messages: Vec<Arc<Message>>,
+        /// Options of the run.
+        #[serde(default)]
+        options: RunOptions,
+    },
+    /// Starts a run of an idle thread that continues its transcript without a message. Behind an answer it begins with steering that
+    /// waits, or with the next message; when none waits behind the end of a completed run, there is nothing to continue.
     Continue {
         /// Options of the run.
         options: RunOptions,

@@ -13,7 +13,7 @@ use harness::core::port::{Decision, DrainPoint};
 use harness::core::{
     AgentId, CallDigest, CallId, End, EntryId, Json, Millis, Origin, Outcome, Redactor, RunId, ThreadId, Time,
 };
-use harness::runtime::{DeliveryMode, Queue, QueueMode};
+use harness::runtime::{Delivery, DeliveryMode, Queue};
 use serde::{Deserialize, Serialize};
 
 use super::blob::BlobHash;
@@ -89,6 +89,12 @@ pub struct ThreadState {
     decided: VecDeque<(CallDigest, BlobHash)>,
     parked: Option<Box<Continuation>>,
     agent: Option<AgentId>,
+    /// How it delivers messages: a run says so.
+    #[serde(default, skip_serializing_if = "Delivery::is_default")]
+    delivery: Delivery,
+    /// Whether the run at hand began with steering: it takes no more at its beginning.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    has_steering: bool,
     last: Option<Result<Arc<End>, String>>,
     #[serde(default, skip_serializing_if = "Family::is_none")]
     family: Family,
@@ -268,8 +274,8 @@ impl ThreadState {
             ThreadAsk::Deliver { entry, message, mode, wakes, options } => {
                 self.deliver(Queued::new(entry, message, mode, wakes, options, now), sends)
             }
-            ThreadAsk::Abort => {
-                self.stop(Arc::from("caller"), sends);
+            ThreadAsk::Abort { reason } => {
+                self.stop(reason.unwrap_or_else(|| Arc::from("caller")), sends);
                 Ok(())
             }
             ThreadAsk::Decide(decision) => self.decide(decision, now, sends),
@@ -285,6 +291,9 @@ impl ThreadState {
             }
             ThreadAsk::Configure(options) => self.configure(options),
             ThreadAsk::Seed { messages } => self.seed(messages),
+            ThreadAsk::Start { entry, messages, options } => {
+                self.prompt(&entry, messages, &options, now, sends)
+            }
             ThreadAsk::Continue { options } => self.go_on(&options, now, sends),
             ThreadAsk::Expire { run } => {
                 self.expire(&run, now, sends);
@@ -304,18 +313,8 @@ impl ThreadState {
             return Ok(());
         }
         self.takes_messages()?;
-        if self.queue.iter().count() >= QUEUE {
-            return Err(format!("queue_full: {QUEUE} messages wait already; try again later"));
-        }
-        let waiting: usize = self.queue.iter().map(Json::size_of).sum();
-        let bytes = waiting.saturating_add(Json::size_of(&queued));
-        if bytes > QUEUE_BYTES {
-            return Err(format!("queue_full: {bytes} bytes would wait, {QUEUE_BYTES} are permitted"));
-        }
-        self.remembered.push_back(queued.id.clone());
-        if self.remembered.len() > REMEMBERED {
-            self.remembered.pop_front();
-        }
+        self.has_room(std::slice::from_ref(&queued))?;
+        self.note_name(queued.id.clone());
         if queued.mode == DeliveryMode::Interrupt {
             self.queue.push_interrupt(queued);
             self.stop(Arc::from("interrupt"), sends);
@@ -326,6 +325,27 @@ impl ThreadState {
             self.begin(now, sends);
         }
         Ok(())
+    }
+
+    /// Whether these may wait, too.
+    fn has_room(&self, more: &[Queued]) -> Result<(), String> {
+        if self.queue.iter().count() + more.len() > QUEUE {
+            return Err(format!("queue_full: {QUEUE} messages wait already; try again later"));
+        }
+        let waiting: usize = self.queue.iter().map(Json::size_of).sum();
+        let bytes = more.iter().map(Json::size_of).fold(waiting, usize::saturating_add);
+        if bytes > QUEUE_BYTES {
+            return Err(format!("queue_full: {bytes} bytes would wait, {QUEUE_BYTES} are permitted"));
+        }
+        Ok(())
+    }
+
+    /// Remembers the name of a request, so that a client may send it again.
+    fn note_name(&mut self, name: EntryId) {
+        self.remembered.push_back(name);
+        if self.remembered.len() > REMEMBERED {
+            self.remembered.pop_front();
+        }
     }
 
     fn takes_messages(&self) -> Result<(), String> {
@@ -380,7 +400,10 @@ impl ThreadState {
 
     fn control(&mut self, ask: ControlAsk, now: Time, sends: &mut Vec<ThreadSend>) -> ControlReply {
         match ask {
-            ControlAsk::Take { run, number, point, injected } => {
+            ControlAsk::Take { run, number, point, injected, delivery } => {
+                if self.running() == Some(&run) {
+                    self.delivery = delivery;
+                }
                 self.take(run, number, point, &injected, now)
             }
             ControlAsk::Hold { run, calls } => {
@@ -423,8 +446,10 @@ impl ThreadState {
             return ControlReply::Refused(format!("run `{run}` is not the run of this thread"));
         }
         self.queue.delivered(injected);
+        let Delivery { steering, late_steering, .. } = self.delivery;
         let entries = match point {
-            Some(_) => self.queue.take_steering(QueueMode::OneAtATime),
+            Some(DrainPoint::Begin) if std::mem::take(&mut self.has_steering) => Vec::new(),
+            Some(point) => self.queue.take_at(point, steering, late_steering),
             None => Vec::new(),
         };
         let reply = ControlReply::Taken {
@@ -458,6 +483,7 @@ impl ThreadState {
             self.history.clear();
         }
         (self.log, self.stop, self.status) = (log, None, ThreadStatus::Idle);
+        self.has_steering = false;
         if self.is_forgetting {
             return self.remove(sends);
         }

@@ -72,7 +72,7 @@ fn a_log_without_its_first_entries_keeps_the_numbers_of_the_others() {
         let messages = vec![Arc::new(harness::core::message::Message::user("Hi"))];
         LogItem::Record(Box::new(harness::core::machine::Record::Messages { from: 0, messages }))
     };
-    let entry = |seq| LogEntry { seq, item: record(), agent: None };
+    let entry = |seq| LogEntry::new(seq, record());
     let mut log = LogPages::default();
     log.append((0..40).map(entry).collect()).unwrap();
     log.forget(20);

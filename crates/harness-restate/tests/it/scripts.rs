@@ -2,14 +2,20 @@
 
 use harness::core::Millis;
 use harness::core::message::AssistantMessage;
+use harness::runtime::{Delivery, LateSteering, QueueMode};
 
-use super::world::{Act, FOLLOW_UP, INTERRUPT, STEER, Script, calls, request, tasks, text};
+use super::world::{Act, FOLLOW_UP, INTERRUPT, NOTE, STEER, Script, calls, request, tasks, text};
 
 const SOON: Millis = Millis(5_000);
 const LATE: Millis = Millis(3 * 24 * 3_600_000);
 
 pub(crate) fn all() -> Vec<Script> {
     alone().into_iter().chain(delegating()).collect()
+}
+
+/// Messages that wait are delivered together.
+fn together() -> Delivery {
+    Delivery { steering: QueueMode::All, follow_up: QueueMode::All, ..Delivery::default() }
 }
 
 /// Scripts without sub-agents.
@@ -31,6 +37,24 @@ fn alone() -> Vec<Script> {
             acts: vec![(0, Act::Say(FOLLOW_UP, "Thanks."))],
             said: vec![hi, "Thanks."],
             ..script("follow-up", vec![text("Tea."), text("Welcome.")])
+        },
+        Script {
+            acts: vec![(0, Act::Say(STEER, "And milk.")), (0, Act::Say(STEER, "And cake."))],
+            delivery: together(),
+            said: vec![hi, "And milk.", "And cake."],
+            ..script("all steering at once", vec![calls(&["look"]), text("All.")])
+        },
+        Script {
+            acts: vec![(0, Act::Say(FOLLOW_UP, "Thanks.")), (0, Act::Say(FOLLOW_UP, "Bye."))],
+            delivery: together(),
+            said: vec![hi, "Thanks.", "Bye."],
+            ..script("all follow-ups at once", vec![text("Tea."), text("Welcome, and bye.")])
+        },
+        Script {
+            acts: vec![(0, Act::Say(NOTE, "And milk."))],
+            delivery: Delivery { late_steering: LateSteering::NextTurn, ..Delivery::default() },
+            said: vec![hi, "And milk."],
+            ..script("late steering in the next run", vec![text("Tea."), text("Tea and milk.")])
         },
         Script {
             acts: vec![(1, Act::Abort(Millis(0)))],

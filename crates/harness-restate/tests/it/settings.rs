@@ -144,6 +144,20 @@ fn a_thread_continues_without_a_message() {
 }
 
 #[test]
+fn messages_of_one_prompt_begin_one_run_whatever_dies() {
+    let start = || {
+        let messages = ["One", "Two"].map(|said| Arc::new(Message::user(said))).into();
+        ThreadAsk::Start { entry: "m1".into(), messages, options: RunOptions::default() }
+    };
+    let played = play(&[], vec![start(), start()], &["Hello."]);
+    let expected = ["One", "Two", "Hello."];
+    assert_eq!((played.requests.len(), &played.said[..]), (1, &expected.map(str::to_owned)[..]));
+    for point in 1..=played.points {
+        assert_eq!(play(&[point], vec![start(), start()], &["Hello."]).said, expected, "crash at {point}");
+    }
+}
+
+#[test]
 fn continuing_a_complete_transcript_asks_the_model_again() {
     let go_on = ThreadAsk::Continue { options: RunOptions::default() };
     let played = play(&[], vec![seed(&["Old", "Done."]), go_on], &["unused", "Hello."]);

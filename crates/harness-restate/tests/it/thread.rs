@@ -7,8 +7,9 @@ use harness::core::message::{Message, ToolCall};
 use harness::core::port::{Decision, DrainPoint, ProposedCall};
 use harness::core::tool::ToolDef;
 use harness::core::{Json, Time};
+use harness::runtime::Delivery;
 use harness_restate::durable::{
-    Begin, ControlAsk, Held, LogEntry, LogItem, RunOptions, ThreadAsk, ThreadReply, ThreadSend, ThreadState,
+    Begin, ControlAsk, ControlReply, Held, LogEntry, LogItem, RunOptions, ThreadAsk, ThreadReply, ThreadSend, ThreadState,
     ThreadStatus, delivered,
 };
 
@@ -68,6 +69,51 @@ fn steering_and_follow_ups_do_not_wake_an_idle_thread() {
     );
 }
 
+fn start(entry: &str, said: &[&str]) -> ThreadAsk {
+    let messages = said.iter().map(|said| Arc::new(Message::user(*said))).collect();
+    ThreadAsk::Start { entry: entry.into(), messages, options: RunOptions::default() }
+}
+
+#[test]
+fn a_prompt_of_an_idle_thread_is_before_what_waits() {
+    check(
+        &[deliver("a", FOLLOW_UP), start("b", &["x", "y"]), start("b", &["x", "y"]), start("c", &["z"])],
+        &[
+            "accepted",
+            "accepted t1-1; drive x",
+            "accepted t1-1",
+            "refused busy: run `t1-1` of thread `t1` is at work",
+        ],
+    );
+    // What the transcript does not have waits again, behind the rest.
+    check(
+        &[start("b", &["x", "y"]), settle("t1-1", &["b"]), deliver("c", PROMPT), settle("t1-2", &["b/1"])],
+        &["accepted t1-1; drive x", "accepted", "accepted t1-2; drive y", "accepted"],
+    );
+    let none = "refused no_message: a run begins with at least one message; `Continue` begins without one";
+    check(&[start("b", &[])], &[none]);
+}
+
+#[test]
+fn a_thread_without_messages_has_nothing_to_continue() {
+    let go_on = ThreadAsk::Continue { options: RunOptions::default() };
+    check(&[go_on], &["refused empty_transcript: thread `t1` has no messages"]);
+}
+
+#[test]
+fn an_abort_has_the_reason_of_the_caller() {
+    let mut state = ThreadState::new("t1".into(), None);
+    let abort = ThreadAsk::Abort { reason: Some("no tea".into()) };
+    let take =
+        ControlAsk::Take { run: "t1-1".into(), number: 0, point: None, injected: vec![], delivery: Delivery::default() };
+    for ask in [deliver("a", PROMPT), abort] {
+        state.handle(ask, Time(0), None);
+    }
+    let (reply, _) = state.handle(ThreadAsk::Run(take), Time(0), None);
+    let ThreadReply::Run(ControlReply::Taken { stop, .. }) = reply else { panic!("{reply:?}") };
+    assert_eq!(stop.as_deref(), Some("no tea"));
+}
+
 fn settle(run: &str, injected: &[&str]) -> ThreadAsk {
     let injected = injected.iter().map(|entry| (*entry).into()).collect();
     ThreadAsk::Settle { run: run.into(), why: "cut_off: lost".to_owned(), injected, log: 7 }
@@ -111,10 +157,11 @@ fn settled(entries: &[LogItem]) -> Vec<String> {
         number: 0,
         point: Some(DrainPoint::Round),
         injected: Vec::new(),
+        delivery: Delivery::default(),
     };
     state.handle(ThreadAsk::Run(take), Time(0), None);
     let entries: Vec<_> =
-        (0..).zip(entries).map(|(seq, item)| LogEntry { seq, item: item.clone(), agent: None }).collect();
+        (0..).zip(entries).map(|(seq, item)| LogEntry::new(seq, item.clone())).collect();
     delivered(&state, &entries).iter().map(ToString::to_string).collect()
 }
 
@@ -241,7 +288,7 @@ fn only_a_new_thread_takes_a_history_and_only_an_idle_one_continues() {
 #[test]
 fn only_calls_that_wait_can_be_decided() {
     check(
-        &[ThreadAsk::Decide(CallDecision::granted("c1")), ThreadAsk::Abort],
+        &[ThreadAsk::Decide(CallDecision::granted("c1")), ThreadAsk::Abort { reason: None }],
         &["refused not_pending: call `c1` does not wait for a decision", "accepted"],
     );
 }
@@ -331,7 +378,8 @@ fn secrets_do_not_get_through_the_door() {
     let (mut state, redactor) = (ThreadState::new("t1".into(), None), redactor());
     let said = |text: &str| Arc::new(Message::user(text));
     let clean = |ask: ThreadAsk| ask.redacted(Some(&redactor)).unwrap();
-    assert_eq!(clean(ThreadAsk::Abort), ThreadAsk::Abort);
+    let abort = ThreadAsk::Abort { reason: None };
+    assert_eq!(clean(abort.clone()), abort);
     let decision = |reason: &str| ThreadAsk::Decide(CallDecision::denied("c1", reason));
     assert_eq!(clean(decision(&format!("it has {SECRET}"))), decision("it has [redacted]"));
     let edited = |message| ThreadAsk::Edit { entry: "a".into(), message };

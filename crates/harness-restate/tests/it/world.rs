@@ -14,7 +14,7 @@ use harness::core::run::{PlainControl, RunSpec};
 use harness::core::testing::ScriptedModel;
 use harness::core::tool::{DynTool, RetryClass, ToolCx, Toolbox, tool_fn};
 use harness::core::{Fault, Json, Millis, Redactor, ThreadId};
-use harness::runtime::DeliveryMode;
+use harness::runtime::{Delivery, DeliveryMode};
 use harness::tools::{Subagent, SubagentTool, TurnRunner};
 use harness_restate::durable::sim::{SimClient, SimClock};
 use harness_restate::durable::{Agent, AgentHost, HostAsk, RunOptions, ThreadAsk};
@@ -38,6 +38,8 @@ pub(crate) type Way = (DeliveryMode, bool);
 
 pub(crate) const PROMPT: Way = (DeliveryMode::NextTurn, true);
 pub(crate) const STEER: Way = (DeliveryMode::BetweenRounds, false);
+/// Steering that wakes an idle thread.
+pub(crate) const NOTE: Way = (DeliveryMode::BetweenRounds, true);
 pub(crate) const FOLLOW_UP: Way = (DeliveryMode::NextTurn, false);
 pub(crate) const INTERRUPT: Way = (DeliveryMode::Interrupt, true);
 
@@ -74,6 +76,8 @@ pub(crate) struct Script {
     pub(crate) turns: u32,
     /// Whether [`SECRET`] is said, and must not be kept.
     pub(crate) is_secret: bool,
+    /// How its thread delivers messages.
+    pub(crate) delivery: Delivery,
     /// Messages of the user that the transcript must have, in order.
     pub(crate) said: Vec<&'static str>,
 }
@@ -91,6 +95,7 @@ impl Default for Script {
             stamps: 0,
             turns: 0,
             is_secret: false,
+            delivery: Delivery::default(),
             said: Vec::new(),
         }
     }
@@ -138,7 +143,7 @@ pub(crate) fn client(client: SimClient, clock: SimClock) -> User {
         let (ask, later) = match act {
             Act::Say(delivery, said) => (say(&name, said, *delivery), Millis(0)),
             Act::SayLater(said, later) => (say(&name, said, PROMPT), *later),
-            Act::Abort(later) => (ThreadAsk::Abort, *later),
+            Act::Abort(later) => (ThreadAsk::Abort { reason: None }, *later),
             Act::Grant(call, later) => (ThreadAsk::Decide(CallDecision::granted(*call)), *later),
             Act::Deny(call, later) => (ThreadAsk::Decide(CallDecision::denied(*call, "no")), *later),
         };
@@ -283,6 +288,7 @@ impl Control for Turns {
 /// The parts of all runs of a script.
 pub(crate) struct Host {
     turns: u32,
+    delivery: Delivery,
     ports: Ports,
     pub(crate) ledger: Ledger,
 }
@@ -300,7 +306,7 @@ impl Host {
         let mut ports = ports(script, 0, &tools(note, &clock), &clock, &user);
         ports.agents = Arc::new(SingleAgent::new(INSTRUCTIONS));
         ports.redactor = Some(redactor()).filter(|_| script.is_secret);
-        Self { turns: script.turns, ports, ledger: Ledger::default() }
+        Self { turns: script.turns, delivery: script.delivery, ports, ledger: Ledger::default() }
     }
 
     pub(crate) fn parts(&self) -> Agent {
@@ -309,7 +315,7 @@ impl Host {
         } else {
             Box::new(PlainControl::default())
         };
-        Agent { ports: self.ports.clone(), spec: Arc::new(RunSpec::default()), control }
+        Agent { ports: self.ports.clone(), spec: Arc::new(RunSpec::default()), control, delivery: self.delivery }
     }
 }
 

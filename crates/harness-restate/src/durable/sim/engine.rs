@@ -1,5 +1,7 @@
 //! The engine: runs invocations, moves the time, restarts what lost its process.
 
+use std::future::poll_fn;
+use std::pin::pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::{Context, Poll, Wake, Waker};
@@ -49,6 +51,34 @@ impl SimClient {
         world.letters.push(Letter { at, thread: thread.clone(), ask, name: Some(name) });
     }
 
+    /// Sends a request now, and waits for its reply: in a client of [`SimEngine::play`], in a model or in a tool.
+    pub async fn ask(&self, name: impl Into<String>, thread: &ThreadId, ask: ThreadAsk) -> ThreadReply {
+        let name = name.into();
+        self.send(name.clone(), Time::default(), thread, ask);
+        poll_fn(|_| self.reply(&name).map_or(Poll::Pending, Poll::Ready)).await
+    }
+
+    /// Waits until the state of a thread is as wanted. An engine polls everything when something happened.
+    pub async fn until(&self, thread: &ThreadId, mut is_so: impl FnMut(&ThreadState) -> bool) -> ThreadState {
+        poll_fn(|_| {
+            let world = self.0.lock();
+            let state = world.threads.get(thread).filter(|state| is_so(state));
+            state.cloned().map_or(Poll::Pending, Poll::Ready)
+        })
+        .await
+    }
+
+    /// The entries of a log from a number on, with the agents of its events.
+    pub fn entries(&self, thread: &ThreadId, from: u64) -> Vec<LogEntry> {
+        let world = self.0.lock();
+        let entries = world.logs.get(thread).into_iter().flat_map(|log| log.read(from, u64::MAX));
+        let opened = entries.map(|entry| {
+            let agent = entry.agent.clone().and_then(|hash| world.blobs.get(&(thread.clone(), hash)));
+            agent.and_then(|text| entry.clone().opened(text).ok()).unwrap_or_else(|| entry.clone())
+        });
+        opened.collect()
+    }
+
     /// The reply to a request; `None` until it arrives.
     pub fn reply(&self, name: &str) -> Option<ThreadReply> {
         self.0.lock().replies.get(name).cloned().flatten()
@@ -65,7 +95,7 @@ impl SimClient {
 /// use harness::core::port::{Deltas, Model, ModelFault, ModelRequest};
 /// use harness::core::run::RunSpec;
 /// use harness::core::{Fault, Time};
-/// use harness::runtime::DeliveryMode;
+/// use harness::runtime::{Delivery, DeliveryMode};
 /// use harness_restate::durable::sim::{SimFaults, SimClock};
 /// use harness_restate::durable::{Agent, AgentHost, HostAsk, RunOptions, SimEngine, ThreadAsk, fold};
 ///
@@ -82,7 +112,8 @@ impl SimClient {
 /// impl AgentHost for Host {
 ///     async fn agent(&self, _: HostAsk<'_>) -> Result<Agent, Fault> {
 ///         let ports = Ports::new(Arc::new(Hello), Arc::new(self.0.clone()));
-///         Ok(Agent { ports, spec: Arc::new(RunSpec::default()), control: Box::default() })
+///         let (spec, control) = (Arc::new(RunSpec::default()), Box::default());
+///         Ok(Agent { ports, spec, control, delivery: Delivery::default() })
 ///     }
 /// }
 ///
@@ -176,13 +207,7 @@ impl SimEngine {
 
     /// The log of a thread, with the agents of its events.
     pub fn log(&self, thread: &ThreadId) -> Vec<LogEntry> {
-        let world = self.shared.lock();
-        let entries = world.logs.get(thread).into_iter().flat_map(|log| log.read(0, u64::MAX));
-        let opened = entries.map(|entry| {
-            let agent = entry.agent.clone().and_then(|hash| world.blobs.get(&(thread.clone(), hash)));
-            agent.and_then(|text| entry.clone().opened(text).ok()).unwrap_or_else(|| entry.clone())
-        });
-        opened.collect()
+        self.client().entries(thread, 0)
     }
 
     /// The texts that are kept beside the log of a thread.
@@ -204,17 +229,42 @@ impl SimEngine {
 
     /// Runs until no work is left.
     pub fn run<H: AgentHost + 'static>(&self, host: &Arc<H>) -> SimReport {
+        self.rounds(host, &mut |_| true)
+    }
+
+    /// Runs until no work is left, beside a client, which no crash ends. It is polled whenever something may have happened.
+    /// The result is `None` when it waits for what never happens.
+    pub fn play<H: AgentHost + 'static, T>(
+        &self,
+        host: &Arc<H>,
+        client: impl Future<Output = T>,
+    ) -> (SimReport, Option<T>) {
+        let (mut client, mut result) = (pin!(client), None);
+        let report = self.rounds(host, &mut |cx| {
+            if result.is_none()
+                && let Poll::Ready(value) = client.as_mut().poll(cx)
+            {
+                result = Some(value);
+            }
+            result.is_some()
+        });
+        (report, result)
+    }
+
+    /// Runs until no work is left. The client is polled between all tasks.
+    fn rounds<H: AgentHost + 'static>(&self, host: &Arc<H>, client: &mut Client<'_>) -> SimReport {
         let (mut tasks, mut zombies): (Vec<Task>, Vec<Task>) = (Vec::new(), Vec::new());
         let mut reader = Reader::new(self.shared.clone());
         let flag = Arc::new(Woken::default());
         let waker = Waker::from(Arc::clone(&flag));
         for _ in 0..ROUNDS {
+            let before = self.shared.lock().version;
+            flag.0.store(false, Ordering::Relaxed);
+            client(&mut Context::from_waker(&waker));
             self.deliver();
             self.shared.lock().start_queued();
             self.begin(host, &reader, &mut tasks);
-            let before = self.shared.lock().version;
-            flag.0.store(false, Ordering::Relaxed);
-            self.poll(&mut tasks, &waker);
+            self.poll(&mut tasks, &waker, client);
             zombies
                 .retain_mut(|task| task.future.as_mut().poll(&mut Context::from_waker(&waker)).is_pending());
             if self.restart() {
@@ -312,7 +362,7 @@ impl SimEngine {
     }
 
     /// Polls all tasks once, in an order of the seed, until the process dies.
-    fn poll(&self, tasks: &mut Vec<Task>, waker: &Waker) {
+    fn poll(&self, tasks: &mut Vec<Task>, waker: &Waker, client: &mut Client<'_>) {
         let len = if self.shared.lock().faults.seed == 0 { 0 } else { tasks.len() };
         for at in (1..len).rev() {
             let other = self.shared.lock().pick(at + 1);
@@ -328,6 +378,7 @@ impl SimEngine {
             } else {
                 at += 1;
             }
+            client(&mut cx);
         }
     }
 
@@ -376,6 +427,9 @@ impl SimEngine {
         report
     }
 }
+
+/// Polls the client of an engine. Whether it is done.
+type Client<'c> = dyn FnMut(&mut Context<'_>) -> bool + 'c;
 
 /// A future of the process at hand.
 struct Task {

@@ -3,12 +3,12 @@
 use std::sync::Arc;
 
 use harness::core::message::Message;
-use harness::core::{EntryId, Json, RunId, Time};
-use harness::runtime::QueueMode;
+use harness::core::{EntryId, Json, Outcome, RunId, Time};
+use harness::runtime::DeliveryMode;
 
 use super::ThreadState;
 use crate::durable::context::{Begin, DriveInput};
-use crate::durable::request::{RunOptions, ThreadSend, ThreadStatus};
+use crate::durable::request::{Queued, RunOptions, ThreadSend, ThreadStatus};
 
 /// Bytes of a given history, at most.
 const HISTORY_BYTES: usize = 128 << 10;
@@ -29,15 +29,56 @@ impl ThreadState {
         Ok(())
     }
 
-    /// Starts a run with the oldest message that may begin one. It supersedes a parked run.
+    /// Starts a run with the messages that begin one: the oldest, or all that agree on its options. It supersedes a parked run.
     pub(super) fn begin(&mut self, now: Time, sends: &mut Vec<ThreadSend>) {
         let Some(first) = self.queue.beginning() else { return };
         let options = first.options.over(&self.defaults);
-        let (began, prompt) = self.queue.take_beginning(QueueMode::OneAtATime).into_iter().unzip();
+        let (began, prompt) = self.queue.take_beginning(self.delivery.follow_up).into_iter().unzip();
         self.supersede(options, began, prompt, now, sends);
     }
 
-    /// Continues the transcript without a message.
+    /// Starts a run of an idle thread with these messages, before what waits. They are in the queue until the transcript has
+    /// them, under the name of the request.
+    pub(super) fn prompt(
+        &mut self,
+        entry: &EntryId,
+        messages: Vec<Arc<Message>>,
+        options: &RunOptions,
+        now: Time,
+        sends: &mut Vec<ThreadSend>,
+    ) -> Result<(), String> {
+        if self.remembered.contains(entry) {
+            return Ok(());
+        }
+        self.takes_messages()?;
+        self.is_free()?;
+        if messages.is_empty() {
+            return Err("no_message: a run begins with at least one message; `Continue` begins without one".to_owned());
+        }
+        let name_of = |at: usize| if at == 0 { entry.clone() } else { format!("{entry}/{at}").into() };
+        let queued = messages.into_iter().enumerate().map(|(at, message)| {
+            Queued::new(name_of(at), message, DeliveryMode::NextTurn, true, options.clone(), now)
+        });
+        let queued: Vec<_> = queued.collect();
+        self.has_room(&queued)?;
+        let names: Vec<_> = queued.iter().map(|queued| queued.id.clone()).collect();
+        for queued in queued {
+            self.note_name(queued.id.clone());
+            self.queue.push(queued);
+        }
+        let (began, prompt) = self.queue.take_named(&names).into_iter().unzip();
+        self.supersede(options.over(&self.defaults), began, prompt, now, sends);
+        Ok(())
+    }
+
+    fn is_free(&self) -> Result<(), String> {
+        match self.running() {
+            Some(run) => Err(format!("busy: run `{run}` of thread `{}` is at work", self.id())),
+            None => Ok(()),
+        }
+    }
+
+    /// Continues the transcript without a message. Behind an answer it begins with what waits.
     pub(super) fn go_on(
         &mut self,
         options: &RunOptions,
@@ -45,11 +86,34 @@ impl ThreadState {
         sends: &mut Vec<ThreadSend>,
     ) -> Result<(), String> {
         self.takes_messages()?;
-        if let Some(run) = self.running() {
-            return Err(format!("busy: run `{run}` of thread `{}` is at work", self.id()));
+        self.is_free()?;
+        let mut entries = Vec::new();
+        if self.has_answer()? {
+            entries = self.queue.take_steering(self.delivery.steering);
+            self.has_steering = !entries.is_empty();
+            if entries.is_empty() {
+                entries = self.queue.take_beginning(self.delivery.follow_up);
+            }
+            if entries.is_empty()
+                && let Some(Ok(end)) = &self.last
+                && end.outcome() == Outcome::Completed
+            {
+                return Err(format!("nothing_to_resume: {}", end.reason()));
+            }
         }
-        self.supersede(options.over(&self.defaults), Vec::new(), Vec::new(), now, sends);
+        let (began, prompt) = entries.into_iter().unzip();
+        self.supersede(options.over(&self.defaults), began, prompt, now, sends);
         Ok(())
+    }
+
+    /// Whether the transcript ends with an answer all of whose calls have results.
+    fn has_answer(&self) -> Result<bool, String> {
+        if self.log > self.first {
+            return Ok(self.parked.is_none() && matches!(self.last, Some(Ok(_))));
+        }
+        let last = self.history.last();
+        let last = last.ok_or_else(|| format!("empty_transcript: thread `{}` has no messages", self.id()))?;
+        Ok(last.as_assistant().is_some_and(|answer| answer.tool_calls().next().is_none()))
     }
 
     /// Starts a run in place of a parked one.
@@ -105,6 +169,7 @@ impl ThreadState {
             injected,
             agents,
             delegation,
+            began: self.began.clone(),
         };
         sends.push(ThreadSend::Drive(Box::new(input)));
     }

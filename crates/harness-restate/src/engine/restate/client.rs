@@ -29,7 +29,7 @@ use crate::durable::{
 /// request. A message with an [entry id](harness::runtime::ThreadMessage::entry) may be sent again: a thread accepts an id once.
 ///
 /// Events have no changes of the queue, and deltas of answers only with a [`relay`](Self::relay). Numbers of events have gaps. Not supported, with
-/// [`RuntimeError::Unsupported`]: compaction on request, and a prompt of several messages. A given history has up to 128 KiB. Lists of all threads or approvals need [`Engine::admin`]: `engine.no_admin`.
+/// [`RuntimeError::Unsupported`]: compaction on request. A given history has up to 128 KiB. Lists of all threads or approvals need [`Engine::admin`]: `engine.no_admin`.
 /// They omit threads with a `/` in their id, which are those of sub-agents: other threads need ids without one.
 ///
 /// ```no_run
@@ -259,7 +259,8 @@ fn entry_of(ask: &ThreadAsk) -> Option<&EntryId> {
             Some(entry)
         }
         ThreadAsk::Deliver { .. }
-        | ThreadAsk::Abort
+        | ThreadAsk::Abort { .. }
+        | ThreadAsk::Start { .. }
         | ThreadAsk::Decide(_)
         | ThreadAsk::Configure(_)
         | ThreadAsk::Seed { .. }
@@ -281,6 +282,11 @@ fn refusal(thread: &ThreadId, entry: Option<EntryId>, why: &str) -> RuntimeError
         ("not_waiting", Some(entry)) => return RuntimeError::NotWaiting { thread: thread.clone(), entry },
         ("queue_full", _) => "engine.queue_full",
         ("busy", _) => return RuntimeError::Busy { thread: thread.clone() },
+        ("empty_transcript", _) => return RuntimeError::EmptyTranscript { thread: thread.clone() },
+        ("nothing_to_resume", _) => match serde_json::from_value(text.into()) {
+            Ok(reason) => return RuntimeError::NothingToResume { reason },
+            Err(_) => "engine.refused",
+        },
         ("options_too_large", _) => "engine.options_too_large",
         ("history_too_large", _) => "engine.history_too_large",
         ("not_new", _) => "engine.not_new",

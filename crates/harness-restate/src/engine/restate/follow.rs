@@ -8,27 +8,16 @@ use std::pin::pin;
 use std::time::Duration;
 
 use futures_util::stream::{self, BoxStream};
-use harness::core::event::{Event, EventKind};
 use harness::core::port::ProposedCall;
 use harness::core::{ApprovalId, Fault, FaultSource, RunId, ThreadId};
-use harness::runtime::{RuntimeError, StartAt, Status, StreamItem, ThreadEvent};
+use harness::runtime::{RuntimeError, StartAt, StreamItem, ThreadEvent};
 
 use tokio::time::Instant;
 
 use super::client::DurableThreads;
 use super::deltas::{Next, StreamDeltas};
 use super::relay::Feed;
-use crate::durable::{LogEntry, LogItem, ThreadState, ThreadStatus};
-
-/// Numbers of one entry.
-const STRIDE: u64 = 8;
-/// The numbers of an entry: a run that failed before it, the start of a run, its event, and the end of a run.
-const FAILED: u64 = 0;
-const AT_WORK: u64 = 1;
-const STARTED: u64 = 2;
-const EVENT: u64 = 3;
-const ENDED: u64 = 4;
-const IDLE: u64 = 5;
+use crate::durable::{EVENT, FAILED, LogEntry, LogItem, STRIDE, ThreadState, ThreadStatus, ended, shown};
 
 /// First and longest pause between two readings of a silent log.
 pub(super) const PAUSES: (Duration, Duration) = (Duration::from_millis(100), Duration::from_secs(2));
@@ -219,35 +208,24 @@ impl Follower {
     }
 
     /// Reports what an entry says.
-    async fn see(&mut self, LogEntry { seq, item, .. }: &LogEntry) -> Result<(), RuntimeError> {
-        let first = first_of(*seq);
-        if let LogItem::Event(event) = item {
-            let run = event.origin.run.clone();
-            let end = match (&event.kind, &run) {
-                (EventKind::RunFinished { end }, Some(run)) => {
-                    Some(self.threads.report(&self.thread, run, end, *seq).await?)
-                }
-                _ => None,
-            };
-            if let (EventKind::RunStarted { .. }, Some(run)) = (&event.kind, run) {
-                self.started(first, event, run);
+    async fn see(&mut self, entry: &LogEntry) -> Result<(), RuntimeError> {
+        let first = first_of(entry.seq);
+        let report = match ended(entry) {
+            Some((run, end)) => Some(self.threads.report(&self.thread, run, end, entry.seq).await?),
+            None => None,
+        };
+        let mut rest = Vec::new();
+        if let (LogItem::Event(event), Some(deltas)) = (&entry.item, &mut self.deltas) {
+            rest = deltas.see(entry.seq, &event.kind);
+        }
+        for (number, event) in shown(entry, report) {
+            if number == EVENT {
+                self.ready.extend(rest.drain(..).map(transient));
             }
-            let rest = self.deltas.as_mut().map(|deltas| deltas.see(*seq, &event.kind)).unwrap_or_default();
-            self.ready.extend(rest.into_iter().map(transient));
-            self.push(first + EVENT, ThreadEvent::Event(Event::clone(event)));
-            if let Some(report) = end {
-                self.push(first + ENDED, ThreadEvent::RunEnded(report.into()));
-                self.push(first + IDLE, ThreadEvent::Status(Status::Idle));
-            }
+            self.push(first + number, event);
         }
         self.at = self.at.max(first + STRIDE);
         Ok(())
-    }
-
-    fn started(&mut self, first: u64, event: &Event, run: RunId) {
-        let status = Status::Generating { run: run.clone(), since: event.at };
-        self.push(first + AT_WORK, ThreadEvent::Status(status));
-        self.push(first + STARTED, ThreadEvent::RunStarted { run, entries: Vec::new() });
     }
 
     /// Reports what the log does not say: held calls, and runs that could not begin.

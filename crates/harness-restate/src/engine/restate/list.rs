@@ -16,7 +16,7 @@ use super::client::DurableThreads;
 use super::engine::{Engine, EngineError};
 use super::service::THREAD;
 use super::store::read;
-use super::threads::{is_free, status, waiting};
+use super::threads::is_free;
 use crate::durable::{ThreadState, fold};
 
 /// States of one query: each has up to 256 KiB.
@@ -98,8 +98,8 @@ impl DurableThreads {
     async fn summary(&self, thread: ThreadId, state: ThreadState) -> ThreadSummary {
         let is_empty = is_free(&state) && state.log() <= state.first();
         let title = if is_empty { None } else { self.title(&thread, &state).await };
-        let mut summary = ThreadSummary::new(thread, status(&state));
-        summary.waiting = waiting(&state);
+        let mut summary = ThreadSummary::new(thread, state.shown_status());
+        summary.waiting = state.waiting();
         let defaults = state.defaults();
         (summary.attributes.user, summary.attributes.metadata) =
             (defaults.user.clone(), defaults.metadata.clone());

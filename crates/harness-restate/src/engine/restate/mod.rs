@@ -2,7 +2,7 @@
 //!
 //! | service | kind | handlers |
 //! |---|---|---|
-//! | `HarnessThread` | object, by thread | `prompt` `steer` `follow_up` `interrupt` `abort` `decide` `edit` `reorder` `cancel` `configure` `settle` `forget`; private `take` `hold` `ended` `delegate` `begin` `expire` `forgotten` `stop_run` `child`; shared `snapshot` `queue` `approvals` |
+//! | `HarnessThread` | object, by thread | `start` `prompt` `steer` `follow_up` `interrupt` `abort` `decide` `edit` `reorder` `cancel` `configure` `settle` `forget`; private `take` `hold` `ended` `delegate` `begin` `expire` `forgotten` `stop_run` `child`; shared `snapshot` `queue` `approvals` |
 //! | `HarnessRun` | object, by thread | private `drive` `forget` |
 //! | `HarnessStep` | service | private `perform` |
 //! | `HarnessLog` | object, by thread | `keep` `remove` `forget`; private `append`; shared `read` `kept` |

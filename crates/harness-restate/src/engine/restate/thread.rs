@@ -16,7 +16,8 @@ use super::service::{HandlerSpec, Handlers, RUN, ServiceSpec, THREAD, input, jou
 use crate::durable::{ControlAsk, Held, Queued, ThreadAsk, ThreadReply, ThreadSend, ThreadState};
 
 /// The handlers of clients.
-const CLIENTS: [&str; 14] = [
+const CLIENTS: [&str; 15] = [
+    "start",
     "prompt",
     "steer",
     "follow_up",
@@ -108,7 +109,8 @@ pub(super) fn handler_of(ask: &ThreadAsk) -> &'static str {
         ThreadAsk::Deliver { mode: DeliveryMode::NextTurn, wakes: false, .. } => "follow_up",
         ThreadAsk::Deliver { mode: DeliveryMode::BetweenRounds, .. } => "steer",
         ThreadAsk::Deliver { .. } => "interrupt",
-        ThreadAsk::Abort => "abort",
+        ThreadAsk::Abort { .. } => "abort",
+        ThreadAsk::Start { .. } => "start",
         ThreadAsk::Decide(_) => "decide",
         ThreadAsk::Edit { .. } => "edit",
         ThreadAsk::Reorder { .. } => "reorder",

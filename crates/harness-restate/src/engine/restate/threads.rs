@@ -10,8 +10,8 @@ use harness::core::message::Message;
 use harness::core::port::{Clock as _, CompactionNote, Decision};
 use harness::core::{EntryId, RunId, ThreadId, Time, transcript};
 use harness::runtime::{
-    ApprovalDecision, DeliveryState, MessageOptions, PendingApproval, Prompt, QueueEntry, Report, ResumeFrom,
-    RuntimeError, Snapshot, StartAt, Status, StreamItem, ThreadAttributes, ThreadInfo, ThreadMessage,
+    ApprovalDecision, MessageOptions, PendingApproval, Prompt, QueueEntry, Report, ResumeFrom,
+    RuntimeError, Snapshot, StartAt, StreamItem, ThreadAttributes, ThreadInfo, ThreadMessage,
     ThreadService, ThreadSummary,
 };
 
@@ -19,7 +19,7 @@ use super::call::ReadReply;
 use super::client::DurableThreads;
 use super::follow::{self, first_of, next_of};
 use super::relay::FeedReader;
-use crate::durable::{AgentSettings, LogItem, Queued, RunOptions, ThreadAsk, ThreadState, ThreadStatus};
+use crate::durable::{AgentSettings, LogItem, Queued, RunOptions, ThreadAsk, ThreadState, ThreadStatus, report};
 
 fn unsupported<T>(what: &'static str) -> Result<T, RuntimeError> {
     Err(RuntimeError::Unsupported { what })
@@ -49,22 +49,6 @@ fn queue_entry(queued: Queued) -> QueueEntry {
     entry
 }
 
-pub(super) fn status(state: &ThreadState) -> Status {
-    let ThreadStatus::Running(run) = state.status() else { return Status::Idle };
-    let (run, since) = (run.clone(), state.since());
-    if state.is_stopping() {
-        Status::Aborting { run }
-    } else if follow::held(state).is_empty() {
-        Status::Generating { run, since }
-    } else {
-        Status::AwaitingApproval { run, since }
-    }
-}
-
-pub(super) fn waiting(state: &ThreadState) -> usize {
-    state.queue().filter(|queued| queued.state == DeliveryState::Waiting).count()
-}
-
 impl DurableThreads {
     /// Report of a run that ended at an entry of the log.
     pub(super) async fn report(
@@ -78,7 +62,7 @@ impl DurableThreads {
         let transcript = self.transcript(thread, first..upto).await?;
         let from = self.first_message(thread, run, first..upto).await?;
         let from = from.map_or(transcript.len(), |from| from.min(transcript.len()));
-        Ok(Report::new(run.clone(), Arc::clone(end), transcript, from))
+        Ok(report(run.clone(), Arc::clone(end), transcript, from))
     }
 
     /// Position of the first message of a run in the transcript.
@@ -112,7 +96,7 @@ impl DurableThreads {
         let (Some(last), Some(run)) = (state.last(), state.last_run()) else { return Ok(None) };
         let end = last.as_ref().map_err(|why| follow::failed(why))?;
         let mut report = self.report(thread, &run, end, state.log()).await?;
-        report.waiting = waiting(state);
+        report.waiting = state.waiting();
         Ok(Some(report))
     }
 
@@ -187,8 +171,8 @@ impl ThreadService for DurableThreads {
 
     async fn info(&self, thread: &ThreadId) -> Result<ThreadInfo, RuntimeError> {
         let state = self.state(thread).await?;
-        let mut info = ThreadInfo::new(status(&state));
-        info.waiting = waiting(&state);
+        let mut info = ThreadInfo::new(state.shown_status());
+        info.waiting = state.waiting();
         let RunOptions { user, metadata, agents, .. } = state.defaults().clone();
         (info.attributes.user, info.attributes.metadata) = (user, metadata);
         info.attributes.context = agents.context;
@@ -201,8 +185,8 @@ impl ThreadService for DurableThreads {
     async fn snapshot(&self, thread: &ThreadId) -> Result<Snapshot, RuntimeError> {
         let state = self.state(thread).await?;
         let ReadReply { first, len, .. } = self.extent(thread).await?;
-        let mut snapshot = Snapshot::new(status(&state), self.transcript(thread, first..len).await?);
-        snapshot.waiting = waiting(&state);
+        let mut snapshot = Snapshot::new(state.shown_status(), self.transcript(thread, first..len).await?);
+        snapshot.waiting = state.waiting();
         if is_free(&state) {
             snapshot.error = match self.last(thread, &state).await {
                 Ok(report) => report.and_then(|report| report.problem()),
@@ -233,24 +217,8 @@ impl ThreadService for DurableThreads {
             let run = self.change(thread, ThreadAsk::Continue { options: run_options(options)? }).await?;
             return run.ok_or_else(|| RuntimeError::Lost { thread: thread.clone() });
         }
-        let [message] =
-            <[_; 1]>::try_from(messages).or_else(|_| unsupported("a prompt of several messages"))?;
-        if !is_free(&self.state(thread).await?) {
-            return Err(RuntimeError::Busy { thread: thread.clone() });
-        }
-        let (entry, mode, wakes) = (self.new_entry(), harness::runtime::DeliveryMode::NextTurn, true);
-        let options = run_options(options)?;
-        let ask = ThreadAsk::Deliver { entry: entry.clone(), message, mode, wakes, options };
+        let ask = ThreadAsk::Start { entry: self.new_entry(), messages, options: run_options(options)? };
         let run = self.change(thread, ask).await?;
-        // Another front end may have started a run meanwhile, behind which this message waits.
-        if !self.state(thread).await?.began().contains(&entry) {
-            match self.change(thread, ThreadAsk::Cancel { entry }).await {
-                Ok(_) => return Err(RuntimeError::Busy { thread: thread.clone() }),
-                // A run has taken it.
-                Err(RuntimeError::NotWaiting { .. }) => {}
-                Err(error) => return Err(error),
-            }
-        }
         run.ok_or_else(|| RuntimeError::Lost { thread: thread.clone() })
     }
 
@@ -268,8 +236,8 @@ impl ThreadService for DurableThreads {
         self.until(thread, is_free).await.map(drop)
     }
 
-    async fn abort(&self, thread: &ThreadId, _: Arc<str>, wait: bool) -> Result<bool, RuntimeError> {
-        let Some(run) = self.change(thread, ThreadAsk::Abort).await? else { return Ok(false) };
+    async fn abort(&self, thread: &ThreadId, reason: Arc<str>, wait: bool) -> Result<bool, RuntimeError> {
+        let Some(run) = self.change(thread, ThreadAsk::Abort { reason: Some(reason) }).await? else { return Ok(false) };
         if wait {
             let stopped = ThreadStatus::Running(run);
             self.until(thread, |state| *state.status() != stopped).await?;
