@@ -17,8 +17,8 @@ use harness_core::transcript::Transcript;
 use harness_core::{Cancel, End, Fault, Millis, RunId, ThreadId};
 use harness_restate::durable::sim::{SimClient, SimClock, SimFaults};
 use harness_restate::durable::{
-    Agent, AgentHost, DriveOptions, HostAsk, LogEntry, LogItem, RunOptions, SimEngine, ThreadAsk, ThreadReply,
-    ThreadState, ThreadStatus, ended, fold, report, shown,
+    Agent, AgentHost, DriveOptions, HostAsk, LogEntry, LogItem, RunOptions, SimEngine, ThreadAsk,
+    ThreadReply, ThreadState, ThreadStatus, ended, fold, report, shown,
 };
 use harness_runtime::{Delivery, DeliveryMode, Report, Runtime, ThreadEvent};
 use serde_json::Value;

@@ -230,8 +230,10 @@ impl Place {
             Self::Process { events, .. } => {
                 let mut events = events.lock();
                 let told = std::iter::from_fn(|| events.try_next());
-                told.filter_map(|told| if let StreamItem::Event { event, .. } = told { Some(event) } else { None })
-                    .collect()
+                told.filter_map(
+                    |told| if let StreamItem::Event { event, .. } = told { Some(event) } else { None },
+                )
+                .collect()
             }
             Self::Engine(thread) => thread.events(0),
         }

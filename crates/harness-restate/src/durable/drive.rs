@@ -152,12 +152,7 @@ async fn open(
 }
 
 /// The machine of a run over what its log holds, and the state that the invocation before this one left.
-fn make(
-    agent: Agent,
-    input: &DriveInput,
-    loaded: Loaded,
-    saved: Option<&str>,
-) -> Result<Opened, String> {
+fn make(agent: Agent, input: &DriveInput, loaded: Loaded, saved: Option<&str>) -> Result<Opened, String> {
     let Agent { mut ports, spec, control, delivery } = agent;
     ports.approver.get_or_insert_with(|| Arc::new(ThreadDecides));
     let mut set = ports.set();

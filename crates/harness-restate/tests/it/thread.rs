@@ -9,8 +9,8 @@ use harness::core::tool::ToolDef;
 use harness::core::{Json, Time};
 use harness::runtime::Delivery;
 use harness_restate::durable::{
-    Begin, ControlAsk, ControlReply, Held, LogEntry, LogItem, RunOptions, ThreadAsk, ThreadReply, ThreadSend, ThreadState,
-    ThreadStatus, delivered,
+    Begin, ControlAsk, ControlReply, Held, LogEntry, LogItem, RunOptions, ThreadAsk, ThreadReply, ThreadSend,
+    ThreadState, ThreadStatus, delivered,
 };
 
 use super::world::{FOLLOW_UP, INTERRUPT, PROMPT, SECRET, STEER, Way, redactor, say};
@@ -104,8 +104,13 @@ fn a_thread_without_messages_has_nothing_to_continue() {
 fn an_abort_has_the_reason_of_the_caller() {
     let mut state = ThreadState::new("t1".into(), None);
     let abort = ThreadAsk::Abort { reason: Some("no tea".into()) };
-    let take =
-        ControlAsk::Take { run: "t1-1".into(), number: 0, point: None, injected: vec![], delivery: Delivery::default() };
+    let take = ControlAsk::Take {
+        run: "t1-1".into(),
+        number: 0,
+        point: None,
+        injected: vec![],
+        delivery: Delivery::default(),
+    };
     for ask in [deliver("a", PROMPT), abort] {
         state.handle(ask, Time(0), None);
     }
@@ -160,8 +165,7 @@ fn settled(entries: &[LogItem]) -> Vec<String> {
         delivery: Delivery::default(),
     };
     state.handle(ThreadAsk::Run(take), Time(0), None);
-    let entries: Vec<_> =
-        (0..).zip(entries).map(|(seq, item)| LogEntry::new(seq, item.clone())).collect();
+    let entries: Vec<_> = (0..).zip(entries).map(|(seq, item)| LogEntry::new(seq, item.clone())).collect();
     delivered(&state, &entries).iter().map(ToString::to_string).collect()
 }
 

@@ -315,7 +315,12 @@ impl Host {
         } else {
             Box::new(PlainControl::default())
         };
-        Agent { ports: self.ports.clone(), spec: Arc::new(RunSpec::default()), control, delivery: self.delivery }
+        Agent {
+            ports: self.ports.clone(),
+            spec: Arc::new(RunSpec::default()),
+            control,
+            delivery: self.delivery,
+        }
     }
 }
 

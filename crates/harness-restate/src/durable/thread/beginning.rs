@@ -53,7 +53,8 @@ impl ThreadState {
         self.takes_messages()?;
         self.is_free()?;
         if messages.is_empty() {
-            return Err("no_message: a run begins with at least one message; `Continue` begins without one".to_owned());
+            return Err("no_message: a run begins with at least one message; `Continue` begins without one"
+                .to_owned());
         }
         let name_of = |at: usize| if at == 0 { entry.clone() } else { format!("{entry}/{at}").into() };
         let queued = messages.into_iter().enumerate().map(|(at, message)| {

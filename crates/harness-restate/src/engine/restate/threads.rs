@@ -10,16 +10,17 @@ use harness::core::message::Message;
 use harness::core::port::{Clock as _, CompactionNote, Decision};
 use harness::core::{EntryId, RunId, ThreadId, Time, transcript};
 use harness::runtime::{
-    ApprovalDecision, MessageOptions, PendingApproval, Prompt, QueueEntry, Report, ResumeFrom,
-    RuntimeError, Snapshot, StartAt, StreamItem, ThreadAttributes, ThreadInfo, ThreadMessage,
-    ThreadService, ThreadSummary,
+    ApprovalDecision, MessageOptions, PendingApproval, Prompt, QueueEntry, Report, ResumeFrom, RuntimeError,
+    Snapshot, StartAt, StreamItem, ThreadAttributes, ThreadInfo, ThreadMessage, ThreadService, ThreadSummary,
 };
 
 use super::call::ReadReply;
 use super::client::DurableThreads;
 use super::follow::{self, first_of, next_of};
 use super::relay::FeedReader;
-use crate::durable::{AgentSettings, LogItem, Queued, RunOptions, ThreadAsk, ThreadState, ThreadStatus, report};
+use crate::durable::{
+    AgentSettings, LogItem, Queued, RunOptions, ThreadAsk, ThreadState, ThreadStatus, report,
+};
 
 fn unsupported<T>(what: &'static str) -> Result<T, RuntimeError> {
     Err(RuntimeError::Unsupported { what })
@@ -237,7 +238,9 @@ impl ThreadService for DurableThreads {
     }
 
     async fn abort(&self, thread: &ThreadId, reason: Arc<str>, wait: bool) -> Result<bool, RuntimeError> {
-        let Some(run) = self.change(thread, ThreadAsk::Abort { reason: Some(reason) }).await? else { return Ok(false) };
+        let Some(run) = self.change(thread, ThreadAsk::Abort { reason: Some(reason) }).await? else {
+            return Ok(false);
+        };
         if wait {
             let stopped = ThreadStatus::Running(run);
             self.until(thread, |state| *state.status() != stopped).await?;
