@@ -83,7 +83,7 @@ pub struct PromptInfo {
     pub skills: SkillSet,
     /// Current working directory of the runtime ([`Runtime::set_root_cwd`](crate::Runtime::set_root_cwd)).
     pub cwd: Arc<str>,
-    /// Construction parameters of the runtime.
+    /// Host parameters of the runtime.
     pub params: Params,
 }
 

@@ -176,8 +176,9 @@ impl RuntimeBuilder {
         self
     }
 
-    /// Construction parameters, for prompts. Default `{}`.
+    /// Host parameters, for prompts and [tools](harness_core::tool::ToolCx::params). Default: those of the ports.
     pub fn params(mut self, params: Params) -> Self {
+        self.config.ports.params = params.json().clone();
         self.params = params;
         self
     }
@@ -227,12 +228,12 @@ impl Runtime {
     /// Begins to make a runtime whose threads begin with this configuration, and whose clock is that of its ports.
     pub fn builder(config: ThreadConfig, ids: Arc<dyn Ids>) -> RuntimeBuilder {
         RuntimeBuilder {
+            params: Params::new(config.ports.params.clone()),
             config,
             ids,
             sessions: None,
             limits: Limits::default(),
             cwd: RootCwd::default(),
-            params: Params::default(),
         }
     }
 
@@ -290,7 +291,7 @@ impl Runtime {
         self.root_cwd().set(folder)
     }
 
-    /// Construction parameters.
+    /// Host parameters.
     pub fn params(&self) -> &Params {
         &self.parts.params
     }

@@ -18,6 +18,7 @@ use harness_core::run::RunSpec;
 use harness_core::tool::{DynTool, DynToolRegistry, Tool, ToolRegistry, Toolbox};
 use harness_core::{Millis, ModelName, Origin, Redactor, ThreadId, ToolName};
 use harness_descriptor::{CompactionSetting, Map};
+use harness_host::Params;
 use harness_memory::layer::{ItemSchemas, Pipeline};
 use harness_record::Recording;
 use harness_tools::{Combined, MemorySetting, Modes, Source, WorkTools};
@@ -390,6 +391,37 @@ impl Builder {
         let redactor = self.ports.redactor.clone().unwrap_or_default();
         secrets.into_iter().for_each(|secret| redactor.add(&secret));
         self.redactor(redactor)
+    }
+
+    /// Host parameters: data of the application that its [tools](harness_core::tool::ToolCx::params), those of
+    /// sub-agents, and built prompts read. The model does not see them. Default `{}`.
+    ///
+    /// ```
+    /// use harness::core::Json;
+    /// use harness::core::tool::ToolError;
+    /// use harness::host::Params;
+    /// # use harness::prelude::*;
+    ///
+    /// # fn build(model: impl Model + 'static) -> Result<Harness, Box<dyn std::error::Error>> {
+    /// #[derive(serde::Deserialize, schemars::JsonSchema)]
+    /// struct Ask {}
+    ///
+    /// #[derive(serde::Deserialize)]
+    /// struct Settings {
+    ///     region: String,
+    /// }
+    ///
+    /// let place = tool_fn("place", "Says where the data is.", |_: Ask, cx| async move {
+    ///     let settings: Settings = cx.params.to().map_err(|error| ToolError::new("params", error.to_string()))?;
+    ///     Ok::<_, ToolError>(settings.region)
+    /// });
+    /// let params = Params::new(Json::parse(r#"{ "region": "eu" }"#)?);
+    /// Ok(Harness::new(model).tool(place).params(params).build()?)
+    /// # }
+    /// ```
+    pub fn params(mut self, params: Params) -> Self {
+        self.ports.params = params.json().clone();
+        self
     }
 
     /// A redactor that the host adds secrets to as it learns of them, in place of one given before.

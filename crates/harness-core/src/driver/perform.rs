@@ -119,6 +119,7 @@ impl<'p> Starter<'p, '_> {
                     cancel,
                     updates,
                     ledger,
+                    params: ports.params.clone(),
                     children: ports.children.clone(),
                 };
                 match ports.tools.tool_dyn(&cx.call.name) {

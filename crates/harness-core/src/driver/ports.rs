@@ -6,6 +6,7 @@ use std::sync::Arc;
 use super::redact::Redactor;
 use crate::decide::{DynCheck, DynFactSource, DynGate, Guarded};
 use crate::event::Hub;
+use crate::json::Json;
 use crate::machine::PortSet;
 use crate::port::{
     Clock, DynAgentSource, DynApprover, DynCheckpointStore, DynCompactor, DynContextPipeline, DynModel,
@@ -70,6 +71,8 @@ pub struct Ports {
     pub steering: Option<Arc<dyn Steering>>,
     /// Receives updates of tools while their calls run.
     pub updates: Option<Arc<dyn ToolUpdates>>,
+    /// Host parameters, which tools see as [`ToolCx::params`](crate::tool::ToolCx::params). Default `{}`.
+    pub params: Json,
     /// Runs the children of calls elsewhere. Set by drivers that do, for calls that
     /// [delegate](crate::tool::Tool::delegates). Default none.
     pub children: Option<Arc<dyn Children>>,
@@ -107,6 +110,7 @@ impl Ports {
             facts: None,
             steering: None,
             updates: None,
+            params: Json::empty_object(),
             children: None,
             hub: Hub::default(),
             redactor: None,
@@ -115,7 +119,7 @@ impl Ports {
     }
 
     /// The ports of work that a call of this work starts, such as a sub-agent's: the same model, tools, clock, gates,
-    /// checks, approver, layers, compactor, source of facts and redactor. Layers know a child by its
+    /// checks, approver, layers, compactor, source of facts, parameters and redactor. Layers know a child by its
     /// [parent](crate::Origin::parent). The transcript, the events, steering and the updates of tools are the child's own,
     /// so it has no session, checkpoints and listeners here, and one agent.
     #[must_use]

@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 use std::fmt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::Arc;
+use std::sync::{Arc, PoisonError};
 
 use parking_lot::Mutex;
 use tokio::sync::Notify;
@@ -53,6 +53,22 @@ impl<F: Fold> Fold for Arc<Mutex<F>> {
 
     fn abandoned(&mut self, origin: &Origin) {
         self.lock().abandoned(origin);
+    }
+}
+
+/// Like that of `parking_lot`, for applications that share their folds behind locks of `std`.
+#[expect(clippy::disallowed_types, reason = "locks of applications")]
+impl<F: Fold> Fold for Arc<std::sync::Mutex<F>> {
+    fn apply(&mut self, event: &Event) {
+        self.lock().unwrap_or_else(PoisonError::into_inner).apply(event);
+    }
+
+    fn flush(&mut self) {
+        self.lock().unwrap_or_else(PoisonError::into_inner).flush();
+    }
+
+    fn abandoned(&mut self, origin: &Origin) {
+        self.lock().unwrap_or_else(PoisonError::into_inner).abandoned(origin);
     }
 }
 

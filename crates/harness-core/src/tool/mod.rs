@@ -265,6 +265,31 @@ pub struct ToolCx {
     pub updates: Updates,
     /// Ledger for model calls of the tool.
     pub ledger: Ledger,
+    /// Host parameters: data of the application for its tools, such as a region. The model does not see them. Default `{}`.
+    ///
+    /// ```
+    /// use harness_core::tool::{Tool, ToolCx, ToolOutcome, ToolDef};
+    ///
+    /// struct Where(ToolDef);
+    ///
+    /// impl Tool for Where {
+    ///     fn def(&self) -> &ToolDef {
+    ///         &self.0
+    ///     }
+    ///
+    ///     async fn call(&self, cx: ToolCx) -> ToolOutcome {
+    ///         #[derive(serde::Deserialize)]
+    ///         struct Settings {
+    ///             region: String,
+    ///         }
+    ///         match cx.params.to::<Settings>() {
+    ///             Ok(settings) => ToolOutcome::text(settings.region),
+    ///             Err(error) => ToolOutcome::error("params", error.to_string()),
+    ///         }
+    ///     }
+    /// }
+    /// ```
+    pub params: Json,
     /// Runs the child of the call elsewhere; `None` if the tool runs it itself.
     pub children: Option<Arc<dyn Children>>,
 }
@@ -285,6 +310,7 @@ impl ToolCx {
             cancel: Cancel::never(),
             updates: Updates::default(),
             ledger: Ledger::unlimited(Purpose::Child),
+            params: Json::empty_object(),
             children: None,
         }
     }

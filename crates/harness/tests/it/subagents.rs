@@ -2,11 +2,13 @@
 
 use std::sync::Arc;
 
+use harness::core::Json;
 use harness::core::decide::{DynGate, Guarded};
 use harness::core::event::{Event, EventKind, Fold};
 use harness::core::message::Usage;
 use harness::core::outcome::StopMode;
-use harness::core::tool::Tool;
+use harness::core::tool::{Tool, ToolError};
+use harness::host::Params;
 use harness::memory::compact::{CompactionPolicy, ContextCompactor};
 use harness::memory::layer::{FnLayer, LayerDef, LayerSetup, Pipeline, Recalled, Spawned, Update, developer};
 use harness::prelude::*;
@@ -40,6 +42,53 @@ fn no_paying() -> Guarded<dyn DynGate> {
         "pay" => GateVerdict::Deny { message: "no money".into() },
         _ => GateVerdict::Allow,
     })
+}
+
+#[derive(serde::Deserialize)]
+struct Settings {
+    region: String,
+}
+
+/// The region of the host parameters, which the model does not see.
+fn place() -> impl Tool {
+    tool_fn("place", "Says where", |_: Nothing, cx| async move {
+        let settings: Settings =
+            cx.params.to().map_err(|error| ToolError::new("params", error.to_string()))?;
+        Ok::<_, ToolError>(settings.region)
+    })
+}
+
+#[tokio::test]
+async fn tools_read_the_params_of_the_host_and_so_do_those_of_subagents() {
+    let steps = || {
+        Script::new([
+            call("c1", "place", "{}"),
+            call("c2", "task", TASK),
+            call("s1", "place", "{}"),
+            AssistantMessage::text("Looked."),
+            AssistantMessage::text("Done."),
+        ])
+    };
+    let params = || Params::new(Json::parse(r#"{"region":"eu"}"#).unwrap());
+    let last = |seen: String| seen.rsplit(" | ").next().unwrap().to_owned();
+    let asked = |script: &Script| script.seen().into_iter().map(last).collect::<Vec<_>>();
+    let expected = ["user Where?", "toolResult eu", "user Look.", "toolResult eu"];
+
+    let script = steps();
+    let builder = Harness::new(script.clone()).tool(place()).subagents([scout()]);
+    builder.params(params()).build().unwrap().prompt("Where?").await.unwrap();
+    assert_eq!(asked(&script)[..4], expected);
+
+    let script = steps();
+    let builder = Harness::new(script.clone()).tool(place()).subagents([scout()]);
+    let runtime = builder.params(params()).build_runtime().unwrap();
+    runtime.thread("t").prompt("Where?").await.unwrap();
+    assert_eq!(asked(&script)[..4], expected);
+    assert_eq!(runtime.params().json().text(), r#"{"region":"eu"}"#);
+
+    let script = Script::new([call("c1", "place", "{}"), AssistantMessage::text("Nowhere.")]);
+    Harness::new(script.clone()).tool(place()).build().unwrap().prompt("Where?").await.unwrap();
+    assert_eq!(asked(&script), ["user Where?", "toolResult missing field `region` at line 1 column 2"]);
 }
 
 /// Names of tools that were denied.
