@@ -96,7 +96,7 @@ pub use error::{ErrorClass, RuntimeError};
 pub use markdown::{FileProblem, FileProblemKind, MarkdownFault};
 pub use parts::RunParts;
 pub use prompt::{MessageOptions, Prompt, ResumeFrom};
-pub use queue::{Delivery, DeliveryMode, DeliveryState, LateSteering, Queue, QueueEntry, QueueMode};
+pub use queue::{DeliveryMode, DeliveryRules, DeliveryState, LateSteering, Queue, QueueEntry, QueueMode};
 pub use report::{NoAnswer, Report, Typed};
 pub use runtime::{Limits, Runtime, RuntimeBuilder};
 pub use service::{

@@ -15,7 +15,7 @@ use crate::config::{ResolvedConfig, RunSetup};
 use crate::error::RuntimeError;
 use crate::model::ThreadModel;
 use crate::prompt::MessageOptions;
-use crate::queue::Delivery;
+use crate::queue::DeliveryRules;
 use crate::runtime::Runtime;
 use crate::thread::last_said;
 
@@ -29,7 +29,7 @@ pub struct RunParts {
     /// Decides whether the run continues after a turn.
     pub control: Box<dyn Control>,
     /// How its thread delivers messages.
-    pub delivery: Delivery,
+    pub delivery: DeliveryRules,
 }
 
 impl fmt::Debug for RunParts {
@@ -90,7 +90,7 @@ impl Runtime {
         });
         let control =
             config.control.as_ref().map_or_else(|| Box::new(PlainControl::default()) as _, |new| new());
-        let delivery = Delivery {
+        let delivery = DeliveryRules {
             steering: config.steering_mode,
             follow_up: config.follow_up_mode,
             late_steering: config.late_steering,

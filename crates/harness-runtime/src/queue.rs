@@ -65,7 +65,7 @@ pub enum LateSteering {
 /// is not of this process.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
-pub struct Delivery {
+pub struct DeliveryRules {
     /// How much steering is delivered at once. Default one message.
     pub steering: QueueMode,
     /// How many messages one run begins with. Default one.
@@ -74,7 +74,7 @@ pub struct Delivery {
     pub late_steering: LateSteering,
 }
 
-impl Delivery {
+impl DeliveryRules {
     /// Whether each setting is the default.
     pub fn is_default(&self) -> bool {
         *self == Self::default()

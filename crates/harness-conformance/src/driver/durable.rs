@@ -20,7 +20,7 @@ use harness_restate::durable::{
     Agent, AgentHost, DriveOptions, HostAsk, LogEntry, LogItem, RunOptions, SimEngine, ThreadAsk,
     ThreadReply, ThreadState, ThreadStatus, ended, fold, report, shown,
 };
-use harness_runtime::{Delivery, DeliveryMode, Report, Runtime, ThreadEvent};
+use harness_runtime::{DeliveryMode, DeliveryRules, Report, Runtime, ThreadEvent};
 use serde_json::Value;
 
 use super::{Driver, Threads, TurnCase};
@@ -138,7 +138,7 @@ struct Host {
 impl AgentHost for Host {
     async fn agent(&self, _: HostAsk<'_>) -> Result<Agent, Fault> {
         let (ports, spec) = (self.ports.clone(), Arc::clone(&self.spec));
-        Ok(Agent { ports, spec, control: Box::default(), delivery: Delivery::default() })
+        Ok(Agent { ports, spec, control: Box::default(), delivery: DeliveryRules::default() })
     }
 }
 

@@ -12,7 +12,7 @@ use harness::core::machine::Op;
 use harness::core::tool::{Child, ChildFuture, Children};
 use harness::core::transcript::Prefix;
 use harness::core::{Cancel, End, Fault, OpId, Origin, ThreadId, Time};
-use harness::runtime::Delivery;
+use harness::runtime::DeliveryRules;
 use parking_lot::Mutex;
 use serde::{Deserialize, Serialize};
 
@@ -107,7 +107,7 @@ pub(super) async fn parts(
             ports: child.ports,
             spec: child.spec,
             control: Box::default(),
-            delivery: Delivery::default(),
+            delivery: DeliveryRules::default(),
         };
     }
     Ok(agent)

@@ -8,7 +8,7 @@ use harness::core::message::Message;
 use harness::core::outcome::{Continuation, TotalUsage};
 use harness::core::port::DrainPoint;
 use harness::core::{AgentId, End, EntryId, OpId, Origin, RunId, ThreadId, Time};
-use harness::runtime::Delivery;
+use harness::runtime::DeliveryRules;
 use serde::{Deserialize, Serialize};
 
 use super::blob::BlobHash;
@@ -272,8 +272,8 @@ pub enum ControlAsk {
         /// Messages that are in the transcript now: they leave the queue.
         injected: Vec<EntryId>,
         /// How the thread delivers messages.
-        #[serde(default, skip_serializing_if = "Delivery::is_default")]
-        delivery: Delivery,
+        #[serde(default, skip_serializing_if = "DeliveryRules::is_default")]
+        delivery: DeliveryRules,
     },
     /// Says that calls wait for a decision.
     Hold {

@@ -9,7 +9,7 @@ use harness::core::machine::{Input, Journal, Op, Reply, Resume, Start, ViewState
 use harness::core::port::{ApprovalAsk, Approver, Checkpoint, Decision, DrainPoint, Loaded, PreparedAgent};
 use harness::core::run::{Run, RunResume, SNAPSHOT_VERSION};
 use harness::core::{End, EntryId, Json, Millis, OpId, Time};
-use harness::runtime::Delivery;
+use harness::runtime::DeliveryRules;
 
 use super::blob::{Blob, BlobHash};
 use super::child::{ChildEnd, Delegation, parts};
@@ -133,7 +133,7 @@ struct Opened {
     machine: Run,
     start: Start,
     ports: Ports,
-    delivery: Delivery,
+    delivery: DeliveryRules,
 }
 
 /// The machine of a run, its start and its ports; or why it cannot begin.
@@ -206,7 +206,7 @@ struct Driver<'r, C, S> {
     /// Bytes of the replies of its steps.
     bytes: u64,
     /// How the thread delivers messages.
-    delivery: Delivery,
+    delivery: DeliveryRules,
     /// Entries of the log.
     log: u64,
     /// Requests to the queue so far.

@@ -7,7 +7,7 @@ use harness::core::driver::Ports;
 use harness::core::port::Control;
 use harness::core::run::RunSpec;
 use harness::core::{Fault, Origin, ThreadId};
-use harness::runtime::{Delivery, MessageOptions, RunParts, Runtime};
+use harness::runtime::{DeliveryRules, MessageOptions, RunParts, Runtime};
 
 use super::blob::{Blob, BlobHash};
 use super::log::LogEntry;
@@ -41,7 +41,7 @@ pub struct Agent {
     /// Decides whether the run continues after a turn: a fresh one for each request.
     pub control: Box<dyn Control>,
     /// How the thread delivers messages: its first run tells it, and each later one.
-    pub delivery: Delivery,
+    pub delivery: DeliveryRules,
 }
 
 /// Binds descriptors to parts on a worker. A [`Runtime`] is one. Equal requests must give equal parts: a run is replayed on any worker.

@@ -13,7 +13,7 @@ use harness::core::port::{Decision, DrainPoint};
 use harness::core::{
     AgentId, CallDigest, CallId, End, EntryId, Json, Millis, Origin, Outcome, Redactor, RunId, ThreadId, Time,
 };
-use harness::runtime::{Delivery, DeliveryMode, Queue};
+use harness::runtime::{DeliveryMode, DeliveryRules, Queue};
 use serde::{Deserialize, Serialize};
 
 use super::blob::BlobHash;
@@ -90,8 +90,8 @@ pub struct ThreadState {
     parked: Option<Box<Continuation>>,
     agent: Option<AgentId>,
     /// How it delivers messages: a run says so.
-    #[serde(default, skip_serializing_if = "Delivery::is_default")]
-    delivery: Delivery,
+    #[serde(default, skip_serializing_if = "DeliveryRules::is_default")]
+    delivery: DeliveryRules,
     /// Whether the run at hand began with steering: it takes no more at its beginning.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     has_steering: bool,
@@ -446,7 +446,7 @@ impl ThreadState {
             return ControlReply::Refused(format!("run `{run}` is not the run of this thread"));
         }
         self.queue.delivered(injected);
-        let Delivery { steering, late_steering, .. } = self.delivery;
+        let DeliveryRules { steering, late_steering, .. } = self.delivery;
         let entries = match point {
             Some(DrainPoint::Begin) if std::mem::take(&mut self.has_steering) => Vec::new(),
             Some(point) => self.queue.take_at(point, steering, late_steering),

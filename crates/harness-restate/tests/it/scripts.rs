@@ -2,7 +2,7 @@
 
 use harness::core::Millis;
 use harness::core::message::AssistantMessage;
-use harness::runtime::{Delivery, LateSteering, QueueMode};
+use harness::runtime::{DeliveryRules, LateSteering, QueueMode};
 
 use super::world::{Act, FOLLOW_UP, INTERRUPT, NOTE, STEER, Script, calls, request, tasks, text};
 
@@ -14,8 +14,8 @@ pub(crate) fn all() -> Vec<Script> {
 }
 
 /// Messages that wait are delivered together.
-fn together() -> Delivery {
-    Delivery { steering: QueueMode::All, follow_up: QueueMode::All, ..Delivery::default() }
+fn together() -> DeliveryRules {
+    DeliveryRules { steering: QueueMode::All, follow_up: QueueMode::All, ..DeliveryRules::default() }
 }
 
 /// Scripts without sub-agents.
@@ -52,7 +52,7 @@ fn alone() -> Vec<Script> {
         },
         Script {
             acts: vec![(0, Act::Say(NOTE, "And milk."))],
-            delivery: Delivery { late_steering: LateSteering::NextTurn, ..Delivery::default() },
+            delivery: DeliveryRules { late_steering: LateSteering::NextTurn, ..DeliveryRules::default() },
             said: vec![hi, "And milk."],
             ..script("late steering in the next run", vec![text("Tea."), text("Tea and milk.")])
         },

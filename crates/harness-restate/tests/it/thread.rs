@@ -7,7 +7,7 @@ use harness::core::message::{Message, ToolCall};
 use harness::core::port::{Decision, DrainPoint, ProposedCall};
 use harness::core::tool::ToolDef;
 use harness::core::{Json, Time};
-use harness::runtime::Delivery;
+use harness::runtime::DeliveryRules;
 use harness_restate::durable::{
     Begin, ControlAsk, ControlReply, Held, LogEntry, LogItem, RunOptions, ThreadAsk, ThreadReply, ThreadSend,
     ThreadState, ThreadStatus, delivered,
@@ -109,7 +109,7 @@ fn an_abort_has_the_reason_of_the_caller() {
         number: 0,
         point: None,
         injected: vec![],
-        delivery: Delivery::default(),
+        delivery: DeliveryRules::default(),
     };
     for ask in [deliver("a", PROMPT), abort] {
         state.handle(ask, Time(0), None);
@@ -162,7 +162,7 @@ fn settled(entries: &[LogItem]) -> Vec<String> {
         number: 0,
         point: Some(DrainPoint::Round),
         injected: Vec::new(),
-        delivery: Delivery::default(),
+        delivery: DeliveryRules::default(),
     };
     state.handle(ThreadAsk::Run(take), Time(0), None);
     let entries: Vec<_> = (0..).zip(entries).map(|(seq, item)| LogEntry::new(seq, item.clone())).collect();

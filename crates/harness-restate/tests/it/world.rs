@@ -14,7 +14,7 @@ use harness::core::run::{PlainControl, RunSpec};
 use harness::core::testing::ScriptedModel;
 use harness::core::tool::{DynTool, RetryClass, ToolCx, Toolbox, tool_fn};
 use harness::core::{Fault, Json, Millis, Redactor, ThreadId};
-use harness::runtime::{Delivery, DeliveryMode};
+use harness::runtime::{DeliveryMode, DeliveryRules};
 use harness::tools::{Subagent, SubagentTool, TurnRunner};
 use harness_restate::durable::sim::{SimClient, SimClock};
 use harness_restate::durable::{Agent, AgentHost, HostAsk, RunOptions, ThreadAsk};
@@ -77,7 +77,7 @@ pub(crate) struct Script {
     /// Whether [`SECRET`] is said, and must not be kept.
     pub(crate) is_secret: bool,
     /// How its thread delivers messages.
-    pub(crate) delivery: Delivery,
+    pub(crate) delivery: DeliveryRules,
     /// Messages of the user that the transcript must have, in order.
     pub(crate) said: Vec<&'static str>,
 }
@@ -95,7 +95,7 @@ impl Default for Script {
             stamps: 0,
             turns: 0,
             is_secret: false,
-            delivery: Delivery::default(),
+            delivery: DeliveryRules::default(),
             said: Vec::new(),
         }
     }
@@ -288,7 +288,7 @@ impl Control for Turns {
 /// The parts of all runs of a script.
 pub(crate) struct Host {
     turns: u32,
-    delivery: Delivery,
+    delivery: DeliveryRules,
     ports: Ports,
     pub(crate) ledger: Ledger,
 }

@@ -95,7 +95,7 @@ impl SimClient {
 /// use harness::core::port::{Deltas, Model, ModelFault, ModelRequest};
 /// use harness::core::run::RunSpec;
 /// use harness::core::{Fault, Time};
-/// use harness::runtime::{Delivery, DeliveryMode};
+/// use harness::runtime::{DeliveryRules, DeliveryMode};
 /// use harness_restate::durable::sim::{SimFaults, SimClock};
 /// use harness_restate::durable::{Agent, AgentHost, HostAsk, RunOptions, SimEngine, ThreadAsk, fold};
 ///
@@ -113,7 +113,7 @@ impl SimClient {
 ///     async fn agent(&self, _: HostAsk<'_>) -> Result<Agent, Fault> {
 ///         let ports = Ports::new(Arc::new(Hello), Arc::new(self.0.clone()));
 ///         let (spec, control) = (Arc::new(RunSpec::default()), Box::default());
-///         Ok(Agent { ports, spec, control, delivery: Delivery::default() })
+///         Ok(Agent { ports, spec, control, delivery: DeliveryRules::default() })
 ///     }
 /// }
 ///
