@@ -320,7 +320,9 @@ fn signal_ends_the_choice_of_a_conversation() {
     let project = project();
     over_pipe(&project, &["--base-url", &server.url], "Which color?");
     for (signal, code) in [(Signal::HUP, 129), (Signal::TERM, 143)] {
-        let mut command = project.command(&["chat", "--resume", "--base-url", &server.url]);
+        let command = project.command(&["chat", "--resume", "--base-url", &server.url]);
+        // Under `nohup` the program would ignore SIGHUP.
+        let mut command = through(&["env", "--default-signal"], &command);
         command.env("HOME", project.path());
         let person = Person::sit_down(command, 30, 80);
         person.sees("Which color?").sends(signal);
