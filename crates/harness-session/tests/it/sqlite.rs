@@ -300,8 +300,12 @@ async fn appends_to_a_database_never_run_on_the_caller() {
     let session = open(&thread(&place, "a"));
     let (head, one) = (head(), user("one"));
     let entries = [Entry::Message(&one)];
+    // Whoever writes has to wait until this program lets go of the database.
+    let other = rusqlite::Connection::open(place.folder().join("chats.db")).unwrap();
+    other.execute_batch("BEGIN IMMEDIATE").unwrap();
     let mut append = pin!(session.append(&head, &entries, Durability::Flush));
     assert_eq!(append.as_mut().now_or_never(), None, "it waits for another thread");
+    other.execute_batch("ROLLBACK").unwrap();
     append.await.unwrap();
     assert_eq!(texts(&session.load().await.unwrap()), ["one"]);
 }
