@@ -38,6 +38,11 @@ pub struct RerenderRequest {
 }
 
 impl RerenderRequest {
+    /// A request of `layer`, which stands at `slot`, with the default time.
+    pub fn new(layer: impl Into<LayerId>, slot: i32, scope: RerenderScope) -> Self {
+        Self { layer: layer.into(), slot, timing: RerenderTiming::default(), scope }
+    }
+
     fn selects(&self, layer: &LayerId, slot: i32) -> bool {
         match self.scope {
             RerenderScope::Own => self.layer == *layer,
@@ -129,39 +134,65 @@ impl LayerRun {
         made.iter().filter(|item| !is_given(item)).try_for_each(|item| self.stack.items.check_message(item))
     }
 
-    /// Recalls the layers: atomic layers always, eventual ones after a change of state, and those of requests once
-    /// more. `budgets` has the tokens of each layer by position.
+    /// Recalls the layers of one iteration: [atomic](Self::recall_atomic) layers, [eventual](Self::recall_eventual) ones, and once
+    /// more those that hooks [requested](Self::rerender). `budgets` has the tokens of each layer, by position in the pipeline.
     pub async fn recall(&self, budgets: &[u64], cx: &ViewCx) -> RecallFlow {
         self.step();
-        let base_cx = self.cx(cx);
-        let query = self.query(cx);
-        let budget_of = |at: usize| budgets.get(at).copied().unwrap_or(0);
-        let ask = |at: usize| RecallAsk { query: Arc::clone(&query), budget: budget_of(at) };
-        let mut base = Vec::new();
-        for (at, layer) in self.asked(Hook::Recall) {
-            if self.eventual_key(at).is_none() {
-                base.extend(self.recall_fresh(at, layer, ask(at), &base_cx).await.ok().flatten());
-            }
-        }
-        for (at, layer) in self.asked(Hook::Recall) {
-            if let Some(key) = self.eventual_key(at) {
-                base.extend(self.recall_kept(at, layer, key, ask(at), &base_cx).await);
-            }
-        }
+        let mut base = self.recall_atomic(budgets, cx).await;
+        base.extend(self.recall_eventual(budgets, cx).await);
         base.sort_by_key(|output| output.slot);
-
         let requests = std::mem::take(&mut *self.requests.lock());
-        let mut rerendered = Vec::new();
-        if !requests.is_empty() {
-            for (at, layer) in self.asked(Hook::Recall) {
-                let def = layer.layer_def();
-                if requests.iter().any(|request| request.selects(&def.id, def.slot)) {
-                    rerendered.extend(self.recall_fresh(at, layer, ask(at), &base_cx).await.ok().flatten());
-                }
-            }
-        }
+        let rerendered = self.rerender(&requests, budgets, cx).await;
         let merged = merge(&base, &rerendered);
         RecallFlow { base, rerendered, merged }
+    }
+
+    /// Recalls the atomic layers, by slot. A layer that fails shows nothing and is reported.
+    ///
+    /// This is one part of [`recall`](Self::recall), for programs that drive the hooks themselves; it does not count an
+    /// iteration.
+    pub async fn recall_atomic(&self, budgets: &[u64], cx: &ViewCx) -> Vec<Output> {
+        let (cx, query) = (self.cx(cx), self.query(cx));
+        let mut outputs = Vec::new();
+        for (at, layer) in self.asked(Hook::Recall).filter(|(at, _)| self.eventual_key(*at).is_none()) {
+            let ask = recall_ask(&query, budgets, at);
+            outputs.extend(self.recall_fresh(at, layer, ask, &cx).await.ok().flatten());
+        }
+        outputs
+    }
+
+    /// Shows the last result of each eventual layer, by slot. Without one, or after a change of its state, it recalls the
+    /// layer; if that fails, the last result is shown and the layer is asked again next time.
+    ///
+    /// Like [`recall_atomic`](Self::recall_atomic), one part of [`recall`](Self::recall).
+    pub async fn recall_eventual(&self, budgets: &[u64], cx: &ViewCx) -> Vec<Output> {
+        let (cx, query) = (self.cx(cx), self.query(cx));
+        let mut outputs = Vec::new();
+        for (at, layer) in self.asked(Hook::Recall) {
+            if let Some(key) = self.eventual_key(at) {
+                let ask = recall_ask(&query, budgets, at);
+                outputs.extend(self.recall_kept(at, layer, key, ask, &cx).await);
+            }
+        }
+        outputs
+    }
+
+    /// Recalls the layers that `requests` select, by slot, each once and whatever its [`RecallMode`](super::RecallMode).
+    /// [`AppendFlow::requests`] has the requests of a step; [`recall`](Self::recall) fulfils them by itself.
+    pub async fn rerender(&self, requests: &[RerenderRequest], budgets: &[u64], cx: &ViewCx) -> Vec<Output> {
+        if requests.is_empty() {
+            return Vec::new();
+        }
+        let (cx, query) = (self.cx(cx), self.query(cx));
+        let mut outputs = Vec::new();
+        for (at, layer) in self.asked(Hook::Recall) {
+            let def = layer.layer_def();
+            if requests.iter().any(|request| request.selects(&def.id, def.slot)) {
+                let ask = recall_ask(&query, budgets, at);
+                outputs.extend(self.recall_fresh(at, layer, ask, &cx).await.ok().flatten());
+            }
+        }
+        outputs
     }
 
     /// Asks a layer; a failure is reported.
@@ -181,8 +212,7 @@ impl LayerRun {
         output
     }
 
-    /// The last result of an eventual layer, or a new one when its state changed. A failure serves the last
-    /// result, and the layer is asked again next time.
+    /// The last result of an eventual layer, or a new one.
     async fn recall_kept(
         &self,
         at: usize,
@@ -290,6 +320,11 @@ impl LayerRun {
     pub(crate) fn recall_budgets(&self) -> (Vec<usize>, Vec<Budget>) {
         self.asked(Hook::Recall).map(|(at, layer)| (at, layer.layer_def().budget)).unzip()
     }
+}
+
+/// What a layer is asked for: the query, and its budget by its position.
+fn recall_ask(query: &Arc<str>, budgets: &[u64], at: usize) -> RecallAsk {
+    RecallAsk { query: Arc::clone(query), budget: budgets.get(at).copied().unwrap_or(0) }
 }
 
 /// Whether a user wrote the message; gates and summaries also write in the user's role.

@@ -1,11 +1,15 @@
 //! Limits and isolation: one layer's trouble stays its own.
 
+use std::sync::atomic::{AtomicU32, Ordering};
+
 use harness_core::Millis;
 use harness_core::Time;
 use harness_core::port::{Clock as _, ContextPipeline as _};
 use harness_core::testing::VirtualClock;
 use harness_memory::MemoryError;
-use harness_memory::layer::{FnLayer, Hook, LayerDef, LayerSetup, RecallMode, Recalled, Update};
+use harness_memory::layer::{
+    FnLayer, Hook, LayerDef, LayerSetup, Output, RecallMode, Recalled, RerenderRequest, RerenderScope, Update,
+};
 
 use super::{Stage, answer, cx, json, log, run, user};
 
@@ -96,6 +100,56 @@ fn a_failed_eventual_recall_serves_what_it_had_and_is_asked_again() {
     });
     assert_eq!(texts, ["v0", "v0", "v0", "v2"]);
     assert_eq!(stage.reports.take().len(), 2, "it was asked, in vain, for as long as it was stale");
+}
+
+#[test]
+fn the_parts_of_a_recall_are_calls_of_their_own() {
+    let layer = |id: &str, slot, mode| {
+        let mut def = LayerDef::new(id, slot, []);
+        def.recall_mode = mode;
+        let (id, calls) = (id.to_owned(), AtomicU32::new(0));
+        FnLayer::new(def).on_recall(move |ask, _| {
+            let call = calls.fetch_add(1, Ordering::Relaxed) + 1;
+            let text = format!("call {call} of {id} for {} tokens: {}", ask.budget, ask.query);
+            async move { Ok(Recalled::text(text)) }
+        })
+    };
+    let stage = Stage::new(LayerSetup::new().with(layer("atomic", 20, RecallMode::Atomic)).with(layer(
+        "eventual",
+        10,
+        RecallMode::Eventual,
+    )));
+    let log = log([user("go")]);
+    let cx = cx(&log);
+    let shown = run(&stage.clock, async {
+        stage.layers.begin(&cx).await.unwrap();
+        let layers = stage.layers.run("run").unwrap();
+        let all = RerenderRequest::new("atomic", 20, RerenderScope::All);
+        let own = RerenderRequest::new("atomic", 20, RerenderScope::Own);
+        let parts = [
+            layers.recall_atomic(&[5, 7], &cx).await,
+            layers.recall_eventual(&[5, 7], &cx).await,
+            layers.recall_eventual(&[5, 7], &cx).await,
+            layers.rerender(&[own], &[5, 7], &cx).await,
+            layers.rerender(&[all], &[5, 7], &cx).await,
+            layers.rerender(&[], &[5, 7], &cx).await,
+            layers.recall(&[5, 7], &cx).await.merged,
+        ];
+        let text = |output: &Output| output.items[0].joined_text().replace(" tokens: go", "");
+        parts.map(|outputs| outputs.iter().map(text).collect::<Vec<_>>().join(", "))
+    });
+    assert_eq!(
+        shown,
+        [
+            "call 1 of atomic for 5",
+            "call 1 of eventual for 7",
+            "call 1 of eventual for 7",
+            "call 2 of atomic for 5",
+            "call 2 of eventual for 7, call 3 of atomic for 5",
+            "",
+            "call 1 of eventual for 7, call 4 of atomic for 5",
+        ]
+    );
 }
 
 #[test]
