@@ -61,8 +61,8 @@ pub enum LateSteering {
     NextTurn,
 }
 
-/// How a thread delivers the messages that wait: those settings of a [`ThreadConfig`](crate::ThreadConfig), for a thread that
-/// is not of this process.
+/// How a thread delivers waiting messages: the delivery settings of a [`ThreadConfig`](crate::ThreadConfig), for a thread
+/// outside of this process.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct DeliveryRules {

@@ -175,8 +175,8 @@ pub enum ThreadAsk {
         #[serde(default)]
         options: RunOptions,
     },
-    /// Starts a run of an idle thread that continues its transcript without a message. Behind an answer it begins with steering that
-    /// waits, or with the next message; when none waits behind the end of a completed run, there is nothing to continue.
+    /// Starts a run of an idle thread that continues its transcript without a message. After an answer, the run
+    /// begins with waiting steering, else with the next message; if nothing waits after a completed run, the request is refused.
     Continue {
         /// Options of the run.
         options: RunOptions,

@@ -1,4 +1,4 @@
-//! What others see of a thread: its status, reports of its runs, and events of its log.
+//! The public view of a thread: its status, reports of its runs, and the events of its stream.
 
 use std::sync::Arc;
 
@@ -11,14 +11,14 @@ use super::log::{LogEntry, LogItem};
 use super::request::ThreadStatus;
 use super::thread::ThreadState;
 
-/// Numbers of one entry in the stream of a thread.
+/// How many numbers of the stream belong to one entry of the log.
 pub const STRIDE: u64 = 8;
-/// The numbers of an entry: a run that failed before it, the start of a run, its event, and the end of a run.
+/// Numbers within an entry: a run that failed before it, the start of a run, its event, and the end of a run.
 #[cfg(feature = "restate")]
 pub(crate) const FAILED: u64 = 0;
 const AT_WORK: u64 = 1;
 const STARTED: u64 = 2;
-/// Of the event itself: deltas come before it.
+/// Number of the event itself. Deltas come before it.
 pub const EVENT: u64 = 3;
 const ENDED: u64 = 4;
 const IDLE: u64 = 5;
@@ -59,7 +59,7 @@ pub fn ended(entry: &LogEntry) -> Option<(&RunId, &Arc<End>)> {
     Some((event.origin.run.as_ref()?, end))
 }
 
-/// Events of a thread that an entry of its log makes, with their numbers within those of the entry. `report` is that of the run
+/// Events that a log entry adds to the stream of its thread, each with its number within the entry. `report` is that of the run
 /// that [`ended`] with it.
 pub fn shown(entry: &LogEntry, report: Option<Report>) -> Vec<(u64, ThreadEvent)> {
     let LogItem::Event(event) = &entry.item else { return Vec::new() };

@@ -10,7 +10,9 @@ use harness::prelude::*;
 use harness::runtime::DeliveryMode;
 use harness::testing::ScriptedModel;
 use harness_restate::durable::sim::SimFaults;
-use harness_restate::durable::{AgentSettings, RunOptions, SimEngine, ThreadAsk, fold};
+use harness_restate::durable::{
+    AgentSettings, RunOptions, SimEngine, ThreadAsk, ThreadReply, ThreadState, ThreadStatus, fold,
+};
 
 const DESK: &str = r#"
 runtime: { entry_agent: desk }
@@ -141,6 +143,62 @@ fn a_thread_continues_without_a_message() {
         let played = play(&[point], vec![seed(&["Old"]), go_on()], &["Hello."]);
         assert_eq!(played.said, ["Old", "Hello."], "crash at {point}");
     }
+}
+
+/// Prompts a thread, and then sends the last requests of: continue, a follow-up, steering, continue. The refusals, the
+/// transcript and the points at which the engine can crash.
+fn go_on_behind(crash_at: &[u64], first: AgentSettings, most: usize) -> (Vec<String>, Vec<String>, u64) {
+    let model = ScriptedModel::new(["a", "b", "c"].map(AssistantMessage::text)).repeatable();
+    let graph = BoundGraph::bind::<String>(&load_text(DESK).unwrap(), []).unwrap();
+    let engine =
+        SimEngine::new(SimFaults { crash_at: crash_at.iter().copied().collect(), ..SimFaults::default() });
+    let runtime = Harness::new(model).graph(graph).clock(Arc::new(engine.clock())).build_runtime().unwrap();
+    let (client, thread) = (engine.client(), "t1".into());
+    let waits = |said: &str, mode| ThreadAsk::Deliver {
+        entry: said.into(),
+        message: Arc::new(Message::user(said)),
+        mode,
+        wakes: false,
+        options: RunOptions::default(),
+    };
+    let (report, refused) = engine.play(&Arc::new(runtime), async {
+        let go_on = || ThreadAsk::Continue { options: RunOptions::default() };
+        let is_idle = |state: &ThreadState| matches!(state.status(), ThreadStatus::Idle);
+        let asks =
+            [go_on(), waits("f", DeliveryMode::NextTurn), waits("s", DeliveryMode::BetweenRounds), go_on()];
+        let mut refused = Vec::new();
+        client.ask("first", &thread, prompt(first)).await;
+        client.until(&thread, is_idle).await;
+        for (at, ask) in asks.into_iter().enumerate().skip(4 - most) {
+            if let ThreadReply::Refused(why) = client.ask(format!("{at}"), &thread, ask).await {
+                refused.push(why);
+            }
+        }
+        client.until(&thread, is_idle).await;
+        refused
+    });
+    assert_eq!((&report.stuck[..], &report.violations[..]), (&[][..], &[][..]));
+    let log = fold(&engine.log(&thread));
+    (refused.unwrap(), log.messages().map(|message| message.joined_text()).collect(), report.points)
+}
+
+#[test]
+fn continuing_behind_an_answer_begins_with_what_waits_whatever_dies() {
+    let expected = ["Hi", "a", "s", "b", "f", "c"].map(str::to_owned).to_vec();
+    let nothing = vec!["nothing_to_resume: answer_finalized".to_owned()];
+    let (refused, said, points) = go_on_behind(&[], AgentSettings::default(), 4);
+    assert_eq!((&refused, &said), (&nothing, &expected));
+    for point in 1..=points {
+        let (refused, said, _) = go_on_behind(&[point], AgentSettings::default(), 4);
+        assert_eq!((&refused, &said), (&nothing, &expected), "crash at {point}");
+    }
+}
+
+#[test]
+fn a_failed_run_is_continued_before_what_waits() {
+    let context = Some(Json::parse(r#"{"color":"red"}"#).unwrap());
+    let (refused, said, _) = go_on_behind(&[], AgentSettings { context, output: None }, 3);
+    assert_eq!((&*refused, &*said), (&[][..], &["Hi", "s", "a", "f", "b"].map(str::to_owned)[..]));
 }
 
 #[test]

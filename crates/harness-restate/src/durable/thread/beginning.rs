@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use harness::core::message::Message;
-use harness::core::{EntryId, Json, Outcome, RunId, Time};
+use harness::core::{End, EntryId, Json, Outcome, RunId, Time};
 use harness::runtime::DeliveryMode;
 
 use super::ThreadState;
@@ -97,7 +97,6 @@ impl ThreadState {
             }
             if entries.is_empty()
                 && let Some(Ok(end)) = &self.last
-                && end.outcome() == Outcome::Completed
             {
                 return Err(format!("nothing_to_resume: {}", end.reason()));
             }
@@ -107,10 +106,12 @@ impl ThreadState {
         Ok(())
     }
 
-    /// Whether the transcript ends with an answer all of whose calls have results.
+    /// Whether the transcript ends with an answer: that of a completed run, or that of a given history. What a run left that was
+    /// stopped or failed is not known here, so it is continued before anything else is said.
     fn has_answer(&self) -> Result<bool, String> {
         if self.log > self.first {
-            return Ok(self.parked.is_none() && matches!(self.last, Some(Ok(_))));
+            let is_completed = |end: &Arc<End>| end.outcome() == Outcome::Completed;
+            return Ok(self.parked.is_none() && matches!(&self.last, Some(Ok(end)) if is_completed(end)));
         }
         let last = self.history.last();
         let last = last.ok_or_else(|| format!("empty_transcript: thread `{}` has no messages", self.id()))?;
