@@ -1,7 +1,7 @@
 //! The cost of a session file: appending messages one by one, and loading it.
 //!
-//! `cargo bench -p harness-session --bench session -- [--messages N]`. Not a test: nothing fails
-//! because a machine is slow.
+//! `cargo bench -p harness-session --bench session -- [--messages N] [--sqlite]`. Not a test: nothing fails because a
+//! machine is slow.
 
 #![expect(
     clippy::expect_used,
@@ -32,6 +32,10 @@ fn main() {
     let given = arguments.iter().position(|argument| argument == "--messages");
     let given = given.and_then(|at| arguments.get(at + 1)).and_then(|count| count.parse().ok());
     let count: usize = given.unwrap_or(100_000);
+    let (case, file, name) = match arguments.iter().any(|argument| argument == "--sqlite") {
+        true => ("sqlite", "sessions.db", "sessions.db#bench"),
+        false => ("session", "session.jsonl", "session.jsonl"),
+    };
     let messages = input::messages(count);
     let (first, last) = messages.split_at(count / 10);
     let tenth = last.len().min(first.len());
@@ -39,7 +43,7 @@ fn main() {
     let mut bytes = 0;
     for _ in 0..TIMES {
         let folder = tempfile::tempdir().expect("a folder");
-        let path = folder.path().join("session.jsonl");
+        let path = folder.path().join(name);
         let session = input::open(&path);
         let begin = seconds(|| input::append(&session, first));
         let middle = seconds(|| input::append(&session, &last[..last.len() - tenth]));
@@ -47,13 +51,14 @@ fn main() {
         let load = seconds(|| {
             black_box(FileSession::read(&path, &OpenOptions::new()).expect("a session"));
         });
-        bytes = std::fs::metadata(&path).expect("a file").len();
+        drop(session);
+        bytes = std::fs::metadata(folder.path().join(file)).expect("a file").len();
         for (quickest, measured) in quickest.iter_mut().zip([begin + middle + end, load, begin, end]) {
             *quickest = quickest.min(measured);
         }
     }
     let [append, load, begin, end] = quickest;
     println!(
-        r#"{{"case":"session","messages":{count},"bytes":{bytes},"append_s":{append:.4},"load_s":{load:.4},"first_tenth_s":{begin:.4},"last_tenth_s":{end:.4}}}"#
+        r#"{{"case":"{case}","messages":{count},"bytes":{bytes},"append_s":{append:.4},"load_s":{load:.4},"first_tenth_s":{begin:.4},"last_tenth_s":{end:.4}}}"#
     );
 }
