@@ -43,7 +43,6 @@ const RUNNERS: &[(&str, Runner)] = &[
     ("openrouter-response", crate::adapters::openrouter_response::run),
     ("openrouter-stream", crate::adapters::openrouter_stream::run),
     ("relay-message", crate::adapters::relay_message::run),
-    ("orchestrator", crate::orchestrator::run),
     ("parallel", crate::runtime::parallel::run),
     ("pairing-repair", crate::compaction::run),
     ("pressure", crate::compaction::run),
@@ -56,7 +55,6 @@ const RUNNERS: &[(&str, Runner)] = &[
     ("stall", crate::control::run),
     ("stop-decision", crate::control::run),
     ("steering-aggregation", crate::memory::steering::run),
-    ("streams", crate::runtime::streams::run),
     ("summarizing-compactor", crate::summarizing_compactor::run),
     ("summary-parse", crate::compaction::run),
     ("summary-render", crate::compaction::run),
@@ -72,7 +70,11 @@ const RUNNERS: &[(&str, Runner)] = &[
 const DRIVEN: &[(&str, Driven)] = &[("turn", crate::turn::run), ("turn-ext", crate::turn::run)];
 
 /// One line per kind whose vectors run under each driver that has threads.
-const THREADS: &[(&str, Driven)] = &[("delivery-mode", crate::runtime::threads::run)];
+const THREADS: &[(&str, Driven)] = &[
+    ("delivery-mode", crate::runtime::threads::run),
+    ("orchestrator", crate::orchestrator::run),
+    ("streams", crate::runtime::streams::run),
+];
 
 /// The drivers that a vector runs under, and those that skip it with a reason. Without a machine in it the first runs it.
 pub(crate) fn drivers_of(vector: &Vector) -> impl Iterator<Item = &'static dyn Driver> {

@@ -77,7 +77,7 @@ pub struct PromptInfo {
     /// Tools of the request.
     pub tools: Arc<[ToolDef]>,
     /// The transcript: before the first request of a run without the run's own prompt, later with all that
-    /// the run has appended.
+    /// the run has appended. On a durable engine it always has the prompt.
     pub messages: Prefix,
     /// Skills of the thread.
     pub skills: SkillSet,

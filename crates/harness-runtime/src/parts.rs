@@ -7,7 +7,7 @@ use harness_core::driver::Ports;
 use harness_core::port::{AgentConfig, AgentSource, Control, PrepareAsk, SessionError};
 use harness_core::run::{PlainControl, RunSpec};
 use harness_core::transcript::Prefix;
-use harness_core::{Fault, Origin};
+use harness_core::{Fault, Origin, ToolName};
 use harness_host::{Params, RootCwd};
 
 use crate::agent::ThreadAgents;
@@ -30,6 +30,9 @@ pub struct RunParts {
     pub control: Box<dyn Control>,
     /// How its thread delivers messages.
     pub delivery: DeliveryRules,
+    /// The only tools of the run ([`ThreadConfig::active_tools`](crate::ThreadConfig::active_tools), and those that the message
+    /// allows). Default all.
+    pub allowed_tools: Option<Arc<[ToolName]>>,
 }
 
 impl fmt::Debug for RunParts {
@@ -51,7 +54,7 @@ impl Runtime {
     /// descriptor. Nothing of a thread of this runtime is read or changed, and modes of agents do not apply.
     ///
     /// The context of the agents is created when the first agent is prepared, with the last message of a user. Of `options`, which
-    /// are those of the message that began the run, the context, the output schema and the layers count: the rest is in `origin`.
+    /// are those of the message that began the run, the context, the output schema, the layers and the allowed tools count: the rest is in `origin`.
     ///
     /// ```
     /// use harness_core::Origin;
@@ -95,7 +98,8 @@ impl Runtime {
             follow_up: config.follow_up_mode,
             late_steering: config.late_steering,
         };
-        Ok(RunParts { ports, spec: Arc::new(config.run.clone()), control, delivery })
+        let (spec, allowed_tools) = (Arc::new(config.run.clone()), config.active_tools.clone());
+        Ok(RunParts { ports, spec, control, delivery, allowed_tools })
     }
 }
 

@@ -3,6 +3,8 @@
 //! The vector's message is delivered to a thread, its cancellation is a request of the user, and its listeners read the
 //! thread's log when the run is over.
 
+use std::future::poll_fn;
+use std::pin::pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -14,13 +16,14 @@ use harness_core::port::{
 };
 use harness_core::run::{RunLimits, RunSpec};
 use harness_core::transcript::Transcript;
-use harness_core::{Cancel, End, Fault, Millis, RunId, ThreadId};
-use harness_restate::durable::sim::{SimClient, SimClock, SimFaults};
+use harness_core::{Cancel, End, EntryId, Fault, Millis, RunId, ThreadId};
+use harness_restate::durable::sim::{SimClient, SimClock, SimEvents, SimFaults};
 use harness_restate::durable::{
-    Agent, AgentHost, DriveOptions, HostAsk, LogEntry, LogItem, RunOptions, SimEngine, ThreadAsk,
-    ThreadReply, ThreadState, ThreadStatus, ended, fold, report, shown,
+    Agent, AgentHost, DriveOptions, HostAsk, LogItem, RunOptions, SimEngine, ThreadAsk, ThreadReply,
+    ThreadState, ThreadStatus, fold, report,
 };
 use harness_runtime::{DeliveryMode, DeliveryRules, Report, Runtime, ThreadEvent};
+use parking_lot::Mutex;
 use serde_json::Value;
 
 use super::{Driver, Threads, TurnCase};
@@ -37,8 +40,11 @@ impl Driver for Durable {
 
     fn skips(&self, vector: &Vector) -> Option<&'static str> {
         match vector.kind() {
-            "streams" => Some(NO_DELTAS),
-            "orchestrator" => Some(OWN_THREAD),
+            "streams" => {
+                let is_late = vector.value.pointer("/input/late") == Some(&Value::Bool(true));
+                is_late.then_some(LATE)
+            }
+            "orchestrator" => crate::orchestrator::engine::skips(vector),
             "checkpoint" => Some(NO_FLOWS),
             "turn" | "turn-ext" => {
                 let turns = vector.value.get("turns").and_then(Value::as_array);
@@ -58,8 +64,7 @@ impl Driver for Durable {
 }
 
 const NO_DELTAS: &str = "it compares deltas: the log of a thread on an engine has none";
-const OWN_THREAD: &str =
-    "it drives a thread of this process: its configuration, prompts that wait for their run, and deltas";
+const LATE: &str = "it reads deltas behind the end of a run; an engine keeps none";
 const NO_FLOWS: &str = "a flow has no run machine: its steps are recorded by its own checkpoints";
 const NO_CONTINUATION: &str =
     "it continues a turn that asked or was deferred; a thread on an engine continues approvals alone";
@@ -138,7 +143,8 @@ struct Host {
 impl AgentHost for Host {
     async fn agent(&self, _: HostAsk<'_>) -> Result<Agent, Fault> {
         let (ports, spec) = (self.ports.clone(), Arc::clone(&self.spec));
-        Ok(Agent { ports, spec, control: Box::default(), delivery: DeliveryRules::default() })
+        let delivery = DeliveryRules::default();
+        Ok(Agent { ports, spec, control: Box::default(), delivery, allowed_tools: None })
     }
 }
 
@@ -188,12 +194,19 @@ impl Model for Cancelling {
     }
 }
 
-/// Plays a script of a client beside an engine whose workers have the parts of a runtime.
+/// Plays a script of a client beside an engine whose workers have the parts of a runtime. The client listens to its thread all
+/// the time.
 pub(crate) fn beside<T>(
     engine: &SimEngine,
+    thread: &EngineThread,
     runtime: Runtime,
     script: impl Future<Output = Done<T>>,
 ) -> Done<T> {
+    let mut script = pin!(script);
+    let script = poll_fn(|cx| {
+        thread.listen();
+        script.as_mut().poll(cx)
+    });
     let (report, played) = engine.play(&Arc::new(runtime), script);
     if let Some(wrong) = report.violations.first().or(report.stuck.first()) {
         return Err(format!("the engine reports: {wrong}"));
@@ -207,11 +220,20 @@ pub(crate) struct EngineThread {
     client: SimClient,
     thread: ThreadId,
     asked: Arc<AtomicU64>,
+    stream: Arc<Mutex<SimEvents>>,
+    told: Arc<Mutex<Vec<ThreadEvent>>>,
 }
 
 impl EngineThread {
     pub(crate) fn new(engine: &SimEngine, thread: impl Into<ThreadId>) -> Self {
-        Self { client: engine.client(), thread: thread.into(), asked: Arc::default() }
+        let (client, thread) = (engine.client(), thread.into());
+        let stream = Arc::new(Mutex::new(client.events(&thread)));
+        Self { client, thread, asked: Arc::default(), stream, told: Arc::default() }
+    }
+
+    /// A new name for a message.
+    pub(crate) fn name(&self) -> EntryId {
+        format!("message {}", self.asked.fetch_add(1, Ordering::Relaxed)).into()
     }
 
     /// Sends a request, and waits until it is accepted.
@@ -252,28 +274,25 @@ impl EngineThread {
         fold(log.iter().filter(|entry| entry.seq < upto)).messages().cloned().collect()
     }
 
-    /// The report of a run that ended with an entry of the log, or with all of them.
-    fn report(&self, run: &RunId, end: &Arc<End>, upto: u64) -> Report {
-        let transcript = self.transcript(upto).prefix();
-        let from = transcript.len();
-        report(run.clone(), Arc::clone(end), transcript, from)
-    }
-
     /// The report of the last run of an idle thread, or why there is none.
     pub(crate) async fn response(&self) -> Done<Report> {
         let state = self.idle().await;
         let run = state.last_run().ok_or("no run has ended")?;
         let end = state.last().ok_or("no run has ended")?.as_ref().map_err(Clone::clone)?;
-        Ok(self.report(&run, end, state.log()))
+        let transcript = self.transcript(state.log()).prefix();
+        let from = transcript.len();
+        Ok(report(run, Arc::clone(end), transcript, from))
     }
 
-    /// The events of entries of the log from one on.
-    pub(crate) fn events(&self, from: u64) -> Vec<ThreadEvent> {
-        let log = self.client.entries(&self.thread, from);
-        let of_entry = |entry: &LogEntry| {
-            let report = ended(entry).map(|(run, end)| self.report(run, end, entry.seq));
-            shown(entry, report).into_iter().map(|(_, event)| event)
-        };
-        log.iter().flat_map(of_entry).collect()
+    /// Takes note of what happened.
+    fn listen(&self) {
+        let mut stream = self.stream.lock();
+        self.told.lock().extend(std::iter::from_fn(|| stream.try_next()));
+    }
+
+    /// What happened since the last time.
+    pub(crate) fn events(&self) -> Vec<ThreadEvent> {
+        self.listen();
+        std::mem::take(&mut *self.told.lock())
     }
 }

@@ -7,7 +7,7 @@
 
 use std::sync::Arc;
 
-use harness_core::port::{BoxFuture, Secret, ThinkingLevel};
+use harness_core::port::{BoxFuture, Clock, Secret, ThinkingLevel};
 use harness_core::testing::VirtualClock;
 use harness_core::turn::Execution;
 use harness_core::{Fault, Time, ToolName};
@@ -17,17 +17,18 @@ use harness_runtime::skill::{Skill, SkillSet};
 use harness_runtime::template::{PromptTemplate, TemplateSet};
 use harness_runtime::{
     Instructions, ModelChoice, QueueMode, Report, ResumeFrom, Runtime, RuntimeError, StartAt, Status, Stream,
-    Thread, ThreadConfig,
+    StreamItem, Thread, ThreadConfig, ThreadEvent,
 };
 use serde_json::{Value, json};
 
 use super::super::runtime::Ids;
+use super::engine;
 use super::script::Script;
 use super::sessions::Opener;
 use super::tools::{fill, toolbox};
 use super::wire::Wire;
 use super::words::{self, Action, Delivery, Invoked};
-use super::world::{World, user_message};
+use super::world::{Place, World, user_message};
 use crate::Done;
 use crate::summarizing_compactor::{Scripted, policy};
 
@@ -56,7 +57,7 @@ impl Player {
     /// Makes the thread; the codes of what is wrong.
     pub(super) async fn construct(&mut self) -> Result<(), Value> {
         let broken = |error: String| json!([{"code": "broken_vector", "message": error}]);
-        let config = self.config().map_err(broken)?;
+        let config = self.config(Arc::new(VirtualClock::frozen(Time(0)))).map_err(broken)?;
         let mut builder = Runtime::builder(config, Arc::new(Ids));
         if self.world.sessions.any() {
             builder = builder.sessions(Opener(Arc::clone(&self.world.sessions)));
@@ -65,14 +66,15 @@ impl Player {
         let thread = runtime.thread("vector");
         self.events = Some(thread.events(StartAt::Live));
         let loaded = thread.messages().await;
-        self.world.set_thread(Some(thread));
+        self.world.set_place(Some(Place::Process(thread)));
         loaded.map(drop).map_err(|error| self.world.codes(&error))
     }
 
-    fn config(&self) -> Done<ThreadConfig> {
+    /// The parts of the thread.
+    pub(super) fn config(&self, clock: Arc<dyn Clock>) -> Done<ThreadConfig> {
         let options = &self.world.options;
         let model = ModelChoice::new(Script(Arc::clone(&self.world))).named("m1").of(PROVIDER, PROTOCOL);
-        let mut config = ThreadConfig::new(model, Arc::new(VirtualClock::frozen(Time(0))));
+        let mut config = ThreadConfig::new(model, clock);
         config.forget_compacted = true;
         config.ports.tools = Arc::new(toolbox(&self.world, None)?);
         config.ports.gates.extend(fill(&options.tools));
@@ -127,8 +129,8 @@ impl Player {
             perform(&self.world, action).await?
         };
         let mut events = Vec::new();
-        while let Some(told) = self.events.as_mut().and_then(Stream::try_next) {
-            self.wire.take(&told, &mut events);
+        for event in self.told()? {
+            self.wire.take(&event, &mut events);
         }
         if let Some(object) = result.as_object_mut() {
             object.insert("events".to_owned(), json!(events));
@@ -137,16 +139,30 @@ impl Player {
         Ok(result)
     }
 
+    /// What happened since the last time.
+    fn told(&mut self) -> Done<Vec<ThreadEvent>> {
+        if let Place::Engine(thread) = self.world.place()? {
+            return Ok(thread.events());
+        }
+        let told = std::iter::from_fn(|| self.events.as_mut().and_then(Stream::try_next));
+        Ok(told
+            .filter_map(|told| if let StreamItem::Event { event, .. } = told { Some(event) } else { None })
+            .collect())
+    }
+
     pub(super) async fn transcript(&self) -> Done<Value> {
-        let messages = self.world.thread()?.messages().await.map_err(|e| e.to_string())?;
+        let messages = match self.world.place()? {
+            Place::Process(thread) => thread.messages().await.map_err(|e| e.to_string())?,
+            Place::Engine(thread) => thread.transcript(u64::MAX).prefix(),
+        };
         Ok(messages.iter().map(|message| json!(**message)).collect())
     }
 
     pub(super) async fn close(&self) {
-        if let Ok(thread) = self.world.thread() {
+        if let Ok(Place::Process(thread)) = self.world.place() {
             thread.close().await;
         }
-        self.world.set_thread(None);
+        self.world.set_place(None);
         self.world.sessions.release();
     }
 }
@@ -164,7 +180,10 @@ pub(super) async fn perform_all(world: &Arc<World>, actions: &[Action]) {
 /// Performs an action, inside of a run or outside; its result in the vectors' words.
 fn perform<'a>(world: &'a Arc<World>, action: &'a Action) -> BoxFuture<'a, Done<Value>> {
     Box::pin(async move {
-        let thread = world.thread()?;
+        let thread = match world.place()? {
+            Place::Process(thread) => thread,
+            Place::Engine(thread) => return engine::perform(&thread, action).await,
+        };
         let of_run = |ended: Result<Report, RuntimeError>| {
             ended.map_or_else(|error| world.codes(&error), |report| problems(&report))
         };
@@ -211,10 +230,14 @@ fn perform<'a>(world: &'a Arc<World>, action: &'a Action) -> BoxFuture<'a, Done<
             Action::Snapshot {} => more = Some(("snapshot", snapshot(&thread).await?)),
             Action::Reopen {} => return Err("a run has no action `reopen`".to_owned()),
         }
-        let done = json!(action).get("do").cloned();
-        let fields = [("do", done.unwrap_or_default()), ("error", error)];
+        let fields = [("do", word(action)), ("error", error)];
         Ok(fields.into_iter().chain(more).map(|(key, value)| (key.to_owned(), value)).collect())
     })
+}
+
+/// The word of an action.
+pub(super) fn word(action: &Action) -> Value {
+    json!(action).get("do").cloned().unwrap_or_default()
 }
 
 async fn snapshot(thread: &Thread) -> Done<Value> {
@@ -234,7 +257,7 @@ fn texts(args: Option<&[String]>) -> Vec<&str> {
 }
 
 /// End of a run as codes; null without an error.
-fn problems(report: &Report) -> Value {
+pub(super) fn problems(report: &Report) -> Value {
     let mut problems = Vec::new();
     if !report.is_completed() {
         problems.push(match &report.aborted {

@@ -13,7 +13,7 @@ use harness_core::event::{Event, EventKind};
 use harness_core::message::{AssistantMessage, Block, FinishReason, Message, ToolCall};
 use harness_core::port::DeltaPart;
 use harness_core::tool::ToolOutcome;
-use harness_runtime::{Status, StreamItem, ThreadEvent};
+use harness_runtime::{Status, ThreadEvent};
 use serde_json::{Map, Value, json};
 
 /// Turns the one into the other.
@@ -42,8 +42,7 @@ pub(super) struct Wire {
 
 impl Wire {
     /// Converts an event of the thread to events of the source.
-    pub(super) fn take(&mut self, told: &StreamItem, out: &mut Vec<Value>) {
-        let StreamItem::Event { event, .. } = told else { return };
+    pub(super) fn take(&mut self, event: &ThreadEvent, out: &mut Vec<Value>) {
         match event {
             ThreadEvent::Status(Status::Generating { .. }) if !self.running => {
                 *self = Self { running: true, ..Self::default() };

@@ -12,6 +12,7 @@ use tokio::sync::Semaphore;
 use super::sessions::Sessions;
 use super::words::{Entry, Options, Said};
 use crate::Done;
+use crate::driver::durable::EngineThread;
 
 /// State that the model, the tools and the actions of one vector share.
 pub(super) struct World {
@@ -20,9 +21,16 @@ pub(super) struct World {
     state: Mutex<State>,
 }
 
+/// The thread of a vector.
+#[derive(Clone)]
+pub(super) enum Place {
+    Process(Thread),
+    Engine(EngineThread),
+}
+
 #[derive(Default)]
 struct State {
-    thread: Option<Thread>,
+    place: Option<Place>,
     script: VecDeque<Entry>,
     requests: Vec<Value>,
     keys: VecDeque<String>,
@@ -40,12 +48,12 @@ impl World {
         Ok(Self { sessions: Arc::new(Sessions::new(&options)?), options, state })
     }
 
-    pub(super) fn set_thread(&self, thread: Option<Thread>) {
-        self.state.lock().thread = thread;
+    pub(super) fn set_place(&self, place: Option<Place>) {
+        self.state.lock().place = place;
     }
 
-    pub(super) fn thread(&self) -> Done<Thread> {
-        self.state.lock().thread.clone().ok_or_else(|| "there is no thread".to_owned())
+    pub(super) fn place(&self) -> Done<Place> {
+        self.state.lock().place.clone().ok_or_else(|| "there is no thread".to_owned())
     }
 
     /// The next entry of the model's script.

@@ -11,9 +11,14 @@ use std::time::Duration;
 
 use harness_core::Json;
 use harness_core::message::{AssistantMessage, Block, FinishReason, Message, ToolCall};
-use harness_core::port::{DeltaPart, Deltas, Model, ModelFault, ModelFaultCode, ModelRequest};
+use harness_core::port::{Clock, DeltaPart, Deltas, Model, ModelFault, ModelFaultCode, ModelRequest};
 use harness_core::tool::{FnTool, ToolCx, Toolbox};
-use harness_runtime::{Item, ItemContent, ModelChoice, PartialBlock, Runtime, StartAt, ThreadConfig};
+use harness_restate::durable::SimEngine;
+use harness_restate::durable::sim::SimFaults;
+use harness_runtime::{
+    DeliveryMode, Item, ItemContent, Items, ModelChoice, PartialBlock, Runtime, StartAt, ThreadConfig,
+    ThreadEvent,
+};
 use parking_lot::Mutex;
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -22,12 +27,17 @@ use super::{Ids, block_code, codes};
 use crate::Done;
 use crate::case::{each, on_paused_time};
 use crate::clock::PausedClock;
+use crate::driver::durable::{EngineThread, beside};
+use crate::driver::{Driver, Threads};
 use crate::vector::Vector;
 use crate::verdict::Verdict;
 
 /// Runs the vector.
-pub(crate) fn run(vector: &Vector) -> Verdict {
-    each(vector, |input| on_paused_time(streamed(input)))
+pub(crate) fn run(vector: &Vector, driver: &dyn Driver) -> Verdict {
+    each(vector, |input| match driver.threads() {
+        Some(Threads::OnEngine) => streamed_by_engine(input),
+        _ => on_paused_time(streamed(input)),
+    })
 }
 
 #[derive(Deserialize)]
@@ -45,21 +55,15 @@ struct Round {
     items: Vec<String>,
 }
 
-async fn streamed(input: Input) -> Done<Value> {
-    let model = ModelChoice::new(Rounds(Arc::new(Mutex::new(input.model))));
-    let mut config = ThreadConfig::new(model, Arc::new(PausedClock::new()));
-    let work = FnTool::with_schema("work", "", Json::empty_object(), |_: Json, cx: ToolCx| async move {
-        format!("done {}", cx.call.id)
-    });
-    config.ports.tools = Arc::new(Toolbox::new([Arc::new(work) as _]));
-    let runtime = Runtime::builder(config, Arc::new(Ids)).build();
-    let thread = runtime.thread("vector");
+/// What the streams of the thread said, and whether they ended.
+async fn streamed(Input { messages, model, late }: Input) -> Done<Value> {
+    let thread = runtime(model, Arc::new(PausedClock::new())).thread("vector");
     let live = (thread.text(StartAt::Live), thread.items(StartAt::Live));
-    for message in input.messages {
+    for message in messages {
         thread.prompt(Message::user(message)).await.map_err(|e| e.to_string())?;
     }
     let (mut text, mut items) =
-        if input.late { (thread.text(StartAt::Replay), thread.items(StartAt::Replay)) } else { live };
+        if late { (thread.text(StartAt::Replay), thread.items(StartAt::Replay)) } else { live };
     let (mut deltas, mut ended) = (Vec::new(), false);
     // Paused time passes only when nothing more comes.
     while let Ok(delta) = tokio::time::timeout(Duration::from_millis(1), text.next()).await {
@@ -67,9 +71,43 @@ async fn streamed(input: Input) -> Done<Value> {
         let Some(delta) = delta else { break };
         deltas.push(delta);
     }
-    let snapshots: Vec<String> =
-        std::iter::from_fn(|| items.try_next()).map(|item| snapshot(&item)).collect();
-    Ok(json!({"text_deltas": deltas, "item_snapshots": snapshots, "text_stream_ended": ended}))
+    Ok(told(&deltas, std::iter::from_fn(|| items.try_next()), ended))
+}
+
+/// The same of a thread on an engine, whose stream has no end.
+fn streamed_by_engine(Input { messages, model, .. }: Input) -> Done<Value> {
+    let engine = SimEngine::new(SimFaults::default());
+    let runtime = runtime(model, Arc::new(engine.clock()));
+    let thread = EngineThread::new(&engine, "vector");
+    let events = beside(&engine, &thread, runtime, async {
+        for (at, message) in messages.into_iter().enumerate() {
+            thread.deliver(&format!("m{at}"), Message::user(message), DeliveryMode::NextTurn, true).await?;
+            thread.idle().await;
+        }
+        Ok(thread.events())
+    })?;
+    let text = |event: &ThreadEvent| match event {
+        ThreadEvent::Delta(DeltaPart::Text(text)) => Some(text.clone()),
+        _ => None,
+    };
+    let deltas: Vec<String> = events.iter().filter_map(text).collect();
+    let mut items = Items::default();
+    Ok(told(&deltas, events.iter().flat_map(|event| items.take(event)), false))
+}
+
+fn told(deltas: &[String], items: impl Iterator<Item = Item>, ended: bool) -> Value {
+    let snapshots: Vec<String> = items.map(|item| snapshot(&item)).collect();
+    json!({"text_deltas": deltas, "item_snapshots": snapshots, "text_stream_ended": ended})
+}
+
+fn runtime(model: VecDeque<Round>, clock: Arc<dyn Clock>) -> Runtime {
+    let model = ModelChoice::new(Rounds(Arc::new(Mutex::new(model))));
+    let mut config = ThreadConfig::new(model, clock);
+    let work = FnTool::with_schema("work", "", Json::empty_object(), |_: Json, cx: ToolCx| async move {
+        format!("done {}", cx.call.id)
+    });
+    config.ports.tools = Arc::new(Toolbox::new([Arc::new(work) as _]));
+    Runtime::builder(config, Arc::new(Ids)).build()
 }
 
 /// Says one round after another.

@@ -43,8 +43,9 @@ pub(crate) fn run(vector: &Vector, driver: &dyn Driver) -> Verdict {
         if driver.threads() == Some(Threads::OnEngine) {
             let engine = SimEngine::new(SimFaults::default());
             let runtime = world.runtime(Arc::new(engine.clock()));
-            world.lock().place = Some(Place::Engine(EngineThread::new(&engine, "vector")));
-            return beside(&engine, runtime, world.played());
+            let thread = EngineThread::new(&engine, "vector");
+            world.lock().place = Some(Place::Engine(thread.clone()));
+            return beside(&engine, &thread, runtime, world.played());
         }
         on_paused_time(async {
             let thread = world.runtime(Arc::new(PausedClock::new())).thread("vector");
@@ -235,7 +236,7 @@ impl Place {
                 )
                 .collect()
             }
-            Self::Engine(thread) => thread.events(0),
+            Self::Engine(thread) => thread.events(),
         }
     }
 }

@@ -108,6 +108,7 @@ pub(super) async fn parts(
             spec: child.spec,
             control: Box::default(),
             delivery: DeliveryRules::default(),
+            allowed_tools: None,
         };
     }
     Ok(agent)

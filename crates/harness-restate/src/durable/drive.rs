@@ -8,7 +8,7 @@ use harness::core::event::EventKind;
 use harness::core::machine::{Input, Journal, Op, Reply, Resume, Start, ViewState};
 use harness::core::port::{ApprovalAsk, Approver, Checkpoint, Decision, DrainPoint, Loaded, PreparedAgent};
 use harness::core::run::{Run, RunResume, SNAPSHOT_VERSION};
-use harness::core::{End, EntryId, Json, Millis, OpId, Time};
+use harness::core::{End, EntryId, Json, Millis, OpId, Origin, Time};
 use harness::runtime::DeliveryRules;
 
 use super::blob::{Blob, BlobHash};
@@ -67,7 +67,7 @@ pub async fn drive<C: DurableContext>(
     if let Some(spent) = &input.spent {
         reader.remove(&input.thread(), spent).await?;
     }
-    let Opened { machine, start, ports, delivery } = match open(host, reader, &input).await? {
+    let Opened { machine, start, ports, delivery, origin } = match open(host, reader, &input).await? {
         Ok(opened) => opened,
         Err(why) => {
             let ended = ControlAsk::Ended {
@@ -82,6 +82,7 @@ pub async fn drive<C: DurableContext>(
             return Ok(Driven::Ended(input.at, Err(why)));
         }
     };
+    input.origin = origin;
     let bell = ctx.doorbell()?;
     let mut running = Running::new(machine, input.at);
     running.injected.clone_from(&input.injected);
@@ -134,6 +135,8 @@ struct Opened {
     start: Start,
     ports: Ports,
     delivery: DeliveryRules,
+    /// Ids of its work.
+    origin: Origin,
 }
 
 /// The machine of a run, its start and its ports; or why it cannot begin.
@@ -153,7 +156,9 @@ async fn open(
 
 /// The machine of a run over what its log holds, and the state that the invocation before this one left.
 fn make(agent: Agent, input: &DriveInput, loaded: Loaded, saved: Option<&str>) -> Result<Opened, String> {
-    let Agent { mut ports, spec, control, delivery } = agent;
+    let Agent { mut ports, spec, control, delivery, allowed_tools } = agent;
+    let mut origin = input.origin.clone();
+    origin.allowed_tools = allowed_tools.or(origin.allowed_tools);
     ports.approver.get_or_insert_with(|| Arc::new(ThreadDecides));
     let mut set = ports.set();
     (set.session, set.steering, set.approver, set.listeners) = (true, true, true, true);
@@ -162,7 +167,7 @@ fn make(agent: Agent, input: &DriveInput, loaded: Loaded, saved: Option<&str>) -
     let stored = loaded.messages.len();
     let view = ViewState { plan: loaded.plan, ..ViewState::default() };
     let log = loaded.messages.into_iter().chain(input.history.iter().cloned()).collect();
-    let fresh = Run::new(spec, input.origin.clone(), log).with_control(control).with_view(view);
+    let fresh = Run::new(spec, origin.clone(), log).with_control(control).with_view(view);
     let fresh = fresh.with_stored(stored).with_ports(set);
     let mut start = Start::resume();
     let machine = match &input.begin {
@@ -172,7 +177,7 @@ fn make(agent: Agent, input: &DriveInput, loaded: Loaded, saved: Option<&str>) -
         }
         Begin::Decided { continuation, decisions } => {
             let decided = Resume::decided(decisions.iter().cloned());
-            let resumed = continuation.clone().start(decided, &input.origin, fresh.log());
+            let resumed = continuation.clone().start(decided, &origin, fresh.log());
             start = resumed.map_err(|error| error.message)?;
             fresh
         }
@@ -183,7 +188,7 @@ fn make(agent: Agent, input: &DriveInput, loaded: Loaded, saved: Option<&str>) -
             resumed.map_err(|error| error.message)?
         }
     };
-    Ok(Opened { machine, start: start.with_open_calls(loaded.open_calls), ports, delivery })
+    Ok(Opened { machine, start: start.with_open_calls(loaded.open_calls), ports, delivery, origin })
 }
 
 /// The approver of agents that have none.

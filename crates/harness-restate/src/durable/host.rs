@@ -6,7 +6,7 @@ use std::sync::Arc;
 use harness::core::driver::Ports;
 use harness::core::port::Control;
 use harness::core::run::RunSpec;
-use harness::core::{Fault, Origin, ThreadId};
+use harness::core::{Fault, Origin, ThreadId, ToolName};
 use harness::runtime::{DeliveryRules, MessageOptions, RunParts, Runtime};
 
 use super::blob::{Blob, BlobHash};
@@ -42,6 +42,8 @@ pub struct Agent {
     pub control: Box<dyn Control>,
     /// How the thread delivers messages: its first run tells it, and each later one.
     pub delivery: DeliveryRules,
+    /// The only tools of the run; `None` leaves those that the request allows.
+    pub allowed_tools: Option<Arc<[ToolName]>>,
 }
 
 /// Binds descriptors to parts on a worker. A [`Runtime`] is one. Equal requests must give equal parts: a run is replayed on any worker.
@@ -112,9 +114,10 @@ impl AgentHost for Runtime {
     async fn agent(&self, ask: HostAsk<'_>) -> Result<Agent, Fault> {
         let mut options = MessageOptions::default();
         (options.context, options.output) = (ask.agents.context.clone(), ask.agents.output.clone());
+        options.allowed_tools.clone_from(&ask.origin.allowed_tools);
         let parts = self.run_parts(ask.origin, options).map_err(|error| fault(error.kind(), &error))?;
-        let RunParts { ports, spec, control, delivery, .. } = parts;
-        Ok(Agent { ports, spec, control, delivery })
+        let RunParts { ports, spec, control, delivery, allowed_tools, .. } = parts;
+        Ok(Agent { ports, spec, control, delivery, allowed_tools })
     }
 }
 

@@ -16,6 +16,7 @@ mod answer;
 mod blob;
 mod child;
 mod context;
+pub(crate) mod deltas;
 mod drive;
 mod host;
 mod log;

@@ -320,6 +320,7 @@ impl Host {
             spec: Arc::new(RunSpec::default()),
             control,
             delivery: self.delivery,
+            allowed_tools: None,
         }
     }
 }

@@ -12,6 +12,7 @@ use parking_lot::Mutex;
 
 use super::clock::SimClock;
 use super::context::{Attempt, Shared};
+use super::events::SimEvents;
 use super::world::{Ended, Letter, SimFaults, SimReport, Work, World};
 use crate::durable::answer::DeltaSink;
 use crate::durable::context::Stopped;
@@ -79,6 +80,12 @@ impl SimClient {
         opened.collect()
     }
 
+    /// The events of a thread. They have the deltas of answers, unless the engine has another receiver of deltas.
+    pub fn events(&self, thread: &ThreadId) -> SimEvents {
+        let feed = self.0.lock().feed.reader(thread);
+        SimEvents::new(self.clone(), thread, feed)
+    }
+
     /// The reply to a request; `None` until it arrives.
     pub fn reply(&self, name: &str) -> Option<ThreadReply> {
         self.0.lock().replies.get(name).cloned().flatten()
@@ -113,7 +120,8 @@ impl SimClient {
 ///     async fn agent(&self, _: HostAsk<'_>) -> Result<Agent, Fault> {
 ///         let ports = Ports::new(Arc::new(Hello), Arc::new(self.0.clone()));
 ///         let (spec, control) = (Arc::new(RunSpec::default()), Box::default());
-///         Ok(Agent { ports, spec, control, delivery: DeliveryRules::default() })
+///         let delivery = DeliveryRules::default();
+///         Ok(Agent { ports, spec, control, delivery, allowed_tools: None })
 ///     }
 /// }
 ///
@@ -188,7 +196,8 @@ impl SimEngine {
         self
     }
 
-    /// Sets the receiver of deltas of its workers. Default none.
+    /// Sets the receiver of deltas of its workers. Default: readers of its events
+    /// ([`SimClient::events`]).
     #[must_use]
     pub fn with_deltas(mut self, deltas: DeltaSink) -> Self {
         self.deltas = Some(deltas);
@@ -284,6 +293,12 @@ impl SimEngine {
         self.report()
     }
 
+    /// The receiver of deltas.
+    fn deltas(&self) -> DeltaSink {
+        let own = || DeltaSink::new(Arc::new(self.shared.lock().feed.clone()));
+        self.deltas.clone().unwrap_or_else(own)
+    }
+
     /// Delivers the requests that are due.
     fn deliver(&self) {
         let now = self.clock.now();
@@ -333,7 +348,7 @@ impl SimEngine {
                 (invocation.attempt, invocation.work.clone(), invocation.cancel.clone());
             drop(world);
             let (host, shared, reader) = (Arc::clone(host), self.shared.clone(), reader.clone());
-            let (clock, options, deltas) = (self.clock.clone(), self.options, self.deltas.clone());
+            let (clock, options, deltas) = (self.clock.clone(), self.options, Some(self.deltas()));
             let ctx = Attempt {
                 shared: shared.clone(),
                 clock,

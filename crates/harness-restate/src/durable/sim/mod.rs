@@ -6,8 +6,11 @@
 mod clock;
 mod context;
 mod engine;
+mod events;
+pub(crate) mod feed;
 mod world;
 
 pub use clock::SimClock;
 pub use engine::{SimClient, SimEngine};
+pub use events::SimEvents;
 pub use world::{SimFaults, SimReport};

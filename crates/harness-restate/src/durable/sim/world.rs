@@ -7,6 +7,7 @@ use harness::core::{Cancel, Millis, Redactor, RunId, ThreadId, Time};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
+use super::feed::SimFeed;
 use crate::durable::blob::BlobHash;
 use crate::durable::context::{
     ControlAsk, ControlReply, DriveInput, Driven, Handle, StepAsk, StepReply, Stopped, TimedInput, Woken,
@@ -131,6 +132,8 @@ pub(super) struct World {
     pub(super) replies: BTreeMap<String, Option<ThreadReply>>,
     /// Whether the process died.
     pub(super) is_crashed: bool,
+    /// Deltas of answers.
+    pub(super) feed: SimFeed,
     /// The redactor of front ends and workers.
     pub(super) redactor: Option<Redactor>,
     /// Changes with everything that happens.

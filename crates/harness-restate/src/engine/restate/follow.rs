@@ -15,8 +15,8 @@ use harness::runtime::{RuntimeError, StartAt, StreamItem, ThreadEvent};
 use tokio::time::Instant;
 
 use super::client::DurableThreads;
-use super::deltas::{Next, StreamDeltas};
-use super::relay::Feed;
+use super::relay::{Feed, FeedReader};
+use crate::durable::deltas::{Next, StreamDeltas};
 use crate::durable::{EVENT, FAILED, LogEntry, LogItem, STRIDE, ThreadState, ThreadStatus, ended, shown};
 
 /// First and longest pause between two readings of a silent log.
@@ -67,7 +67,7 @@ struct Follower {
     reads_at: Instant,
     /// Notices of relays so far.
     changes: u64,
-    deltas: Option<StreamDeltas>,
+    deltas: Option<StreamDeltas<FeedReader>>,
 }
 
 /// Events from a position on. The log is read when this process changed the thread, when a worker says that it did, and

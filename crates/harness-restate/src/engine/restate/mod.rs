@@ -16,7 +16,6 @@
 mod admin;
 mod call;
 mod client;
-mod deltas;
 mod effects;
 mod engine;
 mod follow;

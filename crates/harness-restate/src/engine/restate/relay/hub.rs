@@ -11,6 +11,7 @@ use tokio::sync::futures::Notified;
 
 use super::{ANSWER_BYTES, Push, Pushed, PushedAnswer, size_of};
 use crate::durable::AnswerId;
+use crate::durable::deltas::AnswerFeed;
 
 /// Receives deltas and notices of workers for the readers of this process.
 ///
@@ -65,12 +66,6 @@ impl RelayHub {
 
     fn feed(&self, thread: &ThreadId) -> Option<Arc<Feed>> {
         self.0.lock().get(thread).cloned()
-    }
-
-    /// Takes deltas of an answer.
-    #[cfg(test)]
-    pub(in crate::engine::restate) fn came(&self, id: AnswerId, from: usize, parts: Vec<DeltaPart>) {
-        self.take(Push { answers: vec![PushedAnswer { id, from, parts }], changed: Vec::new() });
     }
 
     /// Takes a batch.
@@ -157,12 +152,10 @@ impl FeedReader {
             grown.await;
         }
     }
+}
 
-    /// The attempt whose deltas came last, and those of them from a number on that depends on the attempt.
-    pub(in crate::engine::restate) fn answer(
-        &self,
-        from: impl FnOnce(&AnswerId) -> usize,
-    ) -> Option<(AnswerId, Vec<DeltaPart>)> {
+impl AnswerFeed for FeedReader {
+    fn answer(&self, from: impl FnOnce(&AnswerId) -> usize) -> Option<(AnswerId, Vec<DeltaPart>)> {
         let state = self.feed.state.lock();
         let answer = state.answer.as_ref()?;
         let parts = answer.parts.get(from(&answer.id)..).unwrap_or_default().to_vec();

@@ -11,6 +11,7 @@ use tokio::time::Instant;
 use super::outbox::{Batch, Lane};
 use super::*;
 use crate::durable::DeltaReceiver as _;
+use crate::durable::deltas::AnswerFeed as _;
 
 fn answer(thread: &str, log: u64, attempt: u64) -> AnswerId {
     AnswerId { thread: thread.into(), log, shown: log + 2, op: OpId(log), attempt }

@@ -5,11 +5,16 @@ use harness::core::message::{Block, Message};
 use harness::core::port::DeltaPart;
 use harness::runtime::ThreadEvent;
 
-use super::relay::FeedReader;
-use crate::durable::AnswerId;
+use super::answer::AnswerId;
 
 /// Log entries that are read to learn whether an answer is in progress, at most: one has few.
 const LOOK_BACK: u64 = 256;
+
+/// What a reader has of the answers of a thread.
+pub(crate) trait AnswerFeed {
+    /// The attempt whose deltas came last, and those of them from a number on that depends on the attempt.
+    fn answer(&self, from: impl FnOnce(&AnswerId) -> usize) -> Option<(AnswerId, Vec<DeltaPart>)>;
+}
 
 /// The answer in progress, by the log entries of a stream so far.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -40,7 +45,7 @@ impl Progress {
 
 /// What a stream does next about deltas.
 #[derive(Debug)]
-pub(super) enum Next {
+pub(crate) enum Next {
     /// Nothing came.
     Wait,
     /// The log has to be read: it has, or is about to have, the start of an answer.
@@ -53,8 +58,8 @@ pub(super) enum Next {
 
 /// The deltas of one stream.
 #[derive(Debug)]
-pub(super) struct StreamDeltas {
-    pub(super) feed: FeedReader,
+pub(crate) struct StreamDeltas<F> {
+    pub(crate) feed: F,
     progress: Progress,
     /// The attempt whose deltas were read last, and how many.
     read: Option<(AnswerId, usize)>,
@@ -64,13 +69,13 @@ pub(super) struct StreamDeltas {
     is_shown: bool,
 }
 
-impl StreamDeltas {
-    pub(super) fn new(feed: FeedReader) -> Self {
+impl<F: AnswerFeed> StreamDeltas<F> {
+    pub(crate) fn new(feed: F) -> Self {
         Self { feed, progress: Progress::Unknown, read: None, shown: String::new(), is_shown: false }
     }
 
     /// What came since the last time. The stream has read the log up to an entry.
-    pub(super) fn next(&mut self, upto: u64) -> Next {
+    pub(crate) fn next(&mut self, upto: u64) -> Next {
         let read = self.read.clone();
         let from = |id: &AnswerId| read.filter(|(known, _)| known == id).map_or(0, |(_, count)| count);
         let Some((id, parts)) = self.feed.answer(from) else { return Next::Wait };
@@ -119,14 +124,14 @@ impl StreamDeltas {
     }
 
     /// Learns from entries before the stream whether an answer is in progress.
-    pub(super) fn look_back<'e>(&mut self, events: impl Iterator<Item = (u64, &'e EventKind)>) {
+    pub(crate) fn look_back<'e>(&mut self, events: impl Iterator<Item = (u64, &'e EventKind)>) {
         self.progress = Progress::Silent;
         events.for_each(|(seq, kind)| self.progress.see(seq, kind));
     }
 
     /// Takes note of an event of the log, and returns what the reader has to see before it: the rest of an answer whose last
     /// deltas are late or lost.
-    pub(super) fn see(&mut self, seq: u64, kind: &EventKind) -> Vec<ThreadEvent> {
+    pub(crate) fn see(&mut self, seq: u64, kind: &EventKind) -> Vec<ThreadEvent> {
         self.progress.see(seq, kind);
         if let EventKind::ModelStepStarted { .. } = kind {
             self.clear();
@@ -171,7 +176,8 @@ mod tests {
     use harness::core::OpId;
     use harness::core::message::AssistantMessage;
 
-    use super::super::relay::RelayHub;
+    use super::super::answer::DeltaReceiver as _;
+    use super::super::sim::feed::{SimFeed, ThreadFeed};
     use super::*;
 
     const THREAD: &str = "t1";
@@ -189,23 +195,25 @@ mod tests {
 
     /// A stream that looks at deltas of one hub.
     struct Reader {
-        hub: RelayHub,
-        deltas: StreamDeltas,
+        hub: SimFeed,
+        deltas: StreamDeltas<ThreadFeed>,
         upto: u64,
     }
 
     impl Reader {
         fn new() -> Self {
-            let hub = RelayHub::new();
+            let hub = SimFeed::default();
             let deltas = StreamDeltas::new(hub.reader(&THREAD.into()));
             Self { hub, deltas, upto: 0 }
         }
 
         /// A batch with deltas of the answer that began behind so many log entries.
-        fn came(&self, log: u64, attempt: u64, from: usize, texts: &[&str]) {
+        fn came(&self, log: u64, attempt: u64, texts: &[&str]) {
             let id = AnswerId { thread: THREAD.into(), log, shown: log + 2, op: OpId(log), attempt };
-            let parts: Vec<_> = texts.iter().map(|text| DeltaPart::Text((*text).to_owned())).collect();
-            self.hub.came(id, from, parts);
+            self.hub.start(&id);
+            for text in texts {
+                self.hub.delta(&id, DeltaPart::Text((*text).to_owned()));
+            }
         }
 
         /// Reads an entry of the log.
@@ -240,7 +248,7 @@ mod tests {
     #[test]
     fn deltas_wait_for_the_start_of_their_answer() {
         let mut reader = Reader::new();
-        reader.came(4, 0, 0, &["Tea"]);
+        reader.came(4, 0, &["Tea"]);
         reader.read(3, &appended("Hi"));
         reader.check(&["read the log"]);
         reader.read(4, &started());
@@ -248,7 +256,7 @@ mod tests {
         reader.read(5, &EventKind::TurnStarted { agent: "main".into(), resumed: false });
         reader.check(&["Tea"]);
         reader.check(&[]);
-        reader.came(4, 0, 1, &[" and", " milk"]);
+        reader.came(4, 0, &[" and", " milk"]);
         reader.check(&[" and", " milk"]);
         assert_eq!(reader.read(6, &appended("Tea and milk")), [""; 0]);
     }
@@ -257,16 +265,16 @@ mod tests {
     fn late_deltas_are_dropped_and_the_message_brings_the_rest() {
         let mut reader = Reader::new();
         reader.read(5, &started());
-        reader.came(4, 0, 0, &["Tea"]);
+        reader.came(4, 0, &["Tea"]);
         reader.check(&["Tea"]);
         assert_eq!(reader.read(6, &appended("Tea and milk")), [" and milk"]);
-        reader.came(4, 0, 1, &[" and"]);
+        reader.came(4, 0, &[" and"]);
         reader.check(&[]);
         // The next answer is another one.
         reader.read(9, &started());
-        reader.came(4, 0, 2, &[" milk"]);
+        reader.came(4, 0, &[" milk"]);
         reader.check(&[]);
-        reader.came(8, 0, 0, &["More"]);
+        reader.came(8, 0, &["More"]);
         reader.check(&["More"]);
         assert_eq!(reader.read(10, &appended("More")), [""; 0]);
     }
@@ -275,11 +283,11 @@ mod tests {
     fn a_later_attempt_restarts_the_answer() {
         let mut reader = Reader::new();
         reader.read(5, &started());
-        reader.came(4, 0, 0, &["Te"]);
+        reader.came(4, 0, &["Te"]);
         reader.check(&["Te"]);
-        reader.came(4, 1_700, 0, &["Mi"]);
+        reader.came(4, 1_700, &["Mi"]);
         reader.check(&["restart", "Mi"]);
-        reader.came(4, 0, 1, &["a"]);
+        reader.came(4, 0, &["a"]);
         reader.check(&[]);
         assert_eq!(reader.read(6, &appended("Milk")), ["lk"]);
     }
@@ -288,7 +296,7 @@ mod tests {
     fn an_answer_whose_last_attempt_was_not_seen_comes_whole() {
         let mut reader = Reader::new();
         reader.read(5, &started());
-        reader.came(4, 0, 0, &["Te"]);
+        reader.came(4, 0, &["Te"]);
         reader.check(&["Te"]);
         assert_eq!(reader.read(6, &appended("Milk")), ["restart", "Milk"]);
         reader.read(9, &started());
@@ -299,19 +307,19 @@ mod tests {
     fn a_stream_that_begins_in_an_answer_looks_back_once() {
         let mut reader = Reader::new();
         reader.upto = 6;
-        reader.came(4, 0, 0, &["Tea"]);
+        reader.came(4, 0, &["Tea"]);
         reader.check(&["look back to 4"]);
         reader.deltas.look_back([(5, &started())].into_iter());
         reader.check(&["Tea"]);
         let mut reader = Reader::new();
         reader.upto = 7;
-        reader.came(4, 0, 0, &["Tea"]);
+        reader.came(4, 0, &["Tea"]);
         reader.check(&["look back to 4"]);
         reader.deltas.look_back([(5, &started()), (6, &appended("Tea"))].into_iter());
         reader.check(&[]);
         let mut reader = Reader::new();
         reader.upto = 600;
-        reader.came(4, 0, 0, &["Tea"]);
+        reader.came(4, 0, &["Tea"]);
         reader.check(&[]);
     }
 }
