@@ -32,9 +32,10 @@ fn main() {
     let given = arguments.iter().position(|argument| argument == "--messages");
     let given = given.and_then(|at| arguments.get(at + 1)).and_then(|count| count.parse().ok());
     let count: usize = given.unwrap_or(100_000);
-    let (case, file, name) = match arguments.iter().any(|argument| argument == "--sqlite") {
-        true => ("sqlite", "sessions.db", "sessions.db#bench"),
-        false => ("session", "session.jsonl", "session.jsonl"),
+    let (case, file, name) = if arguments.iter().any(|argument| argument == "--sqlite") {
+        ("sqlite", "sessions.db", "sessions.db#bench")
+    } else {
+        ("session", "session.jsonl", "session.jsonl")
     };
     let messages = input::messages(count);
     let (first, last) = messages.split_at(count / 10);

@@ -19,8 +19,8 @@ use harness_core::transcript::Transcript;
 use harness_core::{Cancel, End, EntryId, Fault, Millis, RunId, ThreadId};
 use harness_restate::durable::sim::{SimClient, SimClock, SimEvents, SimFaults};
 use harness_restate::durable::{
-    Agent, AgentHost, DriveOptions, HostAsk, LogItem, RunOptions, SimEngine, ThreadAsk, ThreadReply,
-    ThreadState, ThreadStatus, fold, report,
+    Agent, AgentHost, DriveOptions, HostAsk, LogItem, ResumeAsk, RunOptions, SimEngine, ThreadAsk,
+    ThreadReply, ThreadState, ThreadStatus, fold, report,
 };
 use harness_runtime::{DeliveryMode, DeliveryRules, Report, Runtime, ThreadEvent};
 use parking_lot::Mutex;
@@ -66,8 +66,6 @@ impl Driver for Durable {
 const NO_DELTAS: &str = "it compares deltas: the log of a thread on an engine has none";
 const LATE: &str = "it reads deltas behind the end of a run; an engine keeps none";
 const NO_FLOWS: &str = "a flow has no run machine: its steps are recorded by its own checkpoints";
-const NO_CONTINUATION: &str =
-    "it continues a turn that asked or was deferred; a thread on an engine continues approvals alone";
 const FROZEN: &str = "its clock does not move while a retry waits; on an engine a timer moves it";
 const IN_QUICK_WORK: &str =
     "it cancels during quick work; a run on an engine learns of it behind that work, and has ended by then";
@@ -78,7 +76,6 @@ fn skips_turn(turn: &Value) -> Option<&'static str> {
     let waits = |event: &Value| event.get("backoffMs").and_then(Value::as_u64).is_some_and(|wait| wait > 0);
     let place = turn.pointer("/abort/where").and_then(Value::as_str);
     let reasons = [
-        (turn.pointer("/input/continuation").is_some_and(|given| !given.is_null()), NO_CONTINUATION),
         (turn.get("streaming") == Some(&Value::Bool(true)), NO_DELTAS),
         (events.into_iter().any(waits), FROZEN),
         (place == Some("approval"), IN_QUICK_WORK),
@@ -87,7 +84,7 @@ fn skips_turn(turn: &Value) -> Option<&'static str> {
 }
 
 fn run(case: TurnCase<'_>) -> Done<(Arc<End>, Transcript)> {
-    let TurnCase { spec, mut origin, ports, cancel, start, .. } = case;
+    let TurnCase { spec, mut origin, log, ports, cancel, mut start } = case;
     let mut options = DriveOptions::default();
     // The vectors' approver decides later: nobody is waited for.
     options.park_after = Millis(0);
@@ -96,17 +93,33 @@ fn run(case: TurnCase<'_>) -> Done<(Arc<End>, Transcript)> {
     let engine = SimEngine::new(SimFaults::default()).with_options(options);
     let engine = engine.with_time(now).with_stop(now.after(Millis(24 * 3_600_000)));
     let is_unnamed = origin.thread.is_none();
-    let thread = origin.thread.get_or_insert_with(|| "vector".into()).clone();
+    // A thread on an engine has a name, and resumes only what is its own.
+    let resumed = start.continuation.as_ref().and_then(|continuation| continuation.thread_id.clone());
+    let thread = origin.thread.get_or_insert_with(|| resumed.unwrap_or_else(|| "vector".into())).clone();
     engine.open(origin);
     let user = User { client: engine.client(), clock: engine.clock(), thread, cancel: cancel.clone() };
+    if !log.is_empty() {
+        user.send("history", ThreadAsk::Seed { messages: log.iter().cloned().collect() });
+    }
+    if let Some(mut continuation) = start.continuation.take() {
+        continuation.thread_id.get_or_insert_with(|| user.thread.clone());
+        let resumed = ThreadAsk::Start {
+            entry: "message".into(),
+            messages: std::mem::take(&mut start.prompt),
+            resume: Some(Box::new(ResumeAsk::new(*continuation, None))),
+            options: RunOptions::default(),
+        };
+        user.send("message", resumed);
+    }
     for message in start.prompt {
-        user.send(ThreadAsk::Deliver {
+        let deliver = ThreadAsk::Deliver {
             entry: "message".into(),
             message,
             mode: DeliveryMode::NextTurn,
             wakes: true,
             options: RunOptions::default(),
-        });
+        };
+        user.send("message", deliver);
     }
     user.abort_if_cancelled();
     let limits = RunLimits::unlimited();
@@ -158,8 +171,7 @@ struct User {
 }
 
 impl User {
-    fn send(&self, ask: ThreadAsk) {
-        let name = if matches!(ask, ThreadAsk::Abort { .. }) { "abort" } else { "message" };
+    fn send(&self, name: &str, ask: ThreadAsk) {
         self.client.send(name, self.clock.now(), &self.thread, ask);
     }
 
@@ -167,7 +179,7 @@ impl User {
     fn abort_if_cancelled(&self) -> bool {
         let is_cancelled = self.cancel.is_cancelled();
         if is_cancelled {
-            self.send(ThreadAsk::Abort { reason: None });
+            self.send("abort", ThreadAsk::Abort { reason: None });
         }
         is_cancelled
     }

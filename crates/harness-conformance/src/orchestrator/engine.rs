@@ -2,7 +2,6 @@
 
 use std::sync::Arc;
 
-use harness_core::message::Message;
 use harness_restate::durable::sim::SimFaults;
 use harness_restate::durable::{RunOptions, SimEngine, ThreadAsk};
 use harness_runtime::{DeliveryMode, Runtime};
@@ -83,8 +82,9 @@ pub(super) fn played(input: Input) -> Done<Value> {
 }
 
 /// Performs an action, inside of a run or outside; its result in the vectors' words.
+#[expect(clippy::wildcard_enum_match_arm, reason = "vectors with other actions are skipped")]
 pub(super) async fn perform(thread: &EngineThread, action: &Action) -> Done<Value> {
-    let message = |said| Arc::new(Message::from(user_message(said)));
+    let message = |said| Arc::new(user_message(said));
     let waits = |said, mode| {
         let options = RunOptions::default();
         ThreadAsk::Deliver { entry: thread.name(), message: message(said), mode, wakes: false, options }
@@ -92,7 +92,7 @@ pub(super) async fn perform(thread: &EngineThread, action: &Action) -> Done<Valu
     let options = RunOptions::default();
     let ask = match action {
         Action::Prompt(said) => {
-            ThreadAsk::Start { entry: thread.name(), messages: vec![message(said)], options }
+            ThreadAsk::Start { entry: thread.name(), messages: vec![message(said)], resume: None, options }
         }
         Action::Continue {} => ThreadAsk::Continue { options },
         Action::Steer(said) => waits(said, DeliveryMode::BetweenRounds),

@@ -74,7 +74,8 @@ impl CallDecision {
 /// }
 /// # let _ = granted;
 /// ```
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "kind", rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum Resume {
     /// The user's answer to a question.
@@ -307,6 +308,28 @@ impl Continuation {
             }
         }
         start.continuation = Some(Box::new(self));
+        Ok(start)
+    }
+
+    /// Makes the start of a turn that resumes this one, with messages behind what `resume` says. Without `resume` the messages
+    /// are the answer.
+    ///
+    /// # Errors
+    /// See [`ResumeError`].
+    pub fn start_with(
+        self,
+        resume: Option<Resume>,
+        messages: Vec<Arc<Message>>,
+        origin: &Origin,
+        log: &Prefix,
+    ) -> Result<Start, ResumeError> {
+        let mut start = if let Some(resume) = resume {
+            self.start(resume, origin, log)?
+        } else {
+            self.verify(origin, log)?;
+            Start { waiting: self.waiting.clone(), continuation: Some(Box::new(self)), ..Start::resume() }
+        };
+        start.prompt.extend(messages);
         Ok(start)
     }
 

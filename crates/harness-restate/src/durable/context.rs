@@ -5,7 +5,7 @@ use std::sync::Arc;
 use harness::core::limits::Amount;
 use harness::core::machine::{CallDecision, Input, Op, Reply};
 use harness::core::message::Message;
-use harness::core::outcome::{Continuation, TotalUsage};
+use harness::core::outcome::TotalUsage;
 use harness::core::port::DrainPoint;
 use harness::core::{AgentId, End, EntryId, OpId, Origin, RunId, ThreadId, Time};
 use harness::runtime::DeliveryRules;
@@ -14,7 +14,7 @@ use serde::{Deserialize, Serialize};
 use super::blob::BlobHash;
 use super::child::{ChildEnd, Delegation};
 use super::log::LogEntry;
-use super::request::{AgentSettings, Held};
+use super::request::{AgentSettings, Held, ResumeAsk};
 
 /// Reason why an invocation ends without a result. Code that receives it returns at once.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -185,12 +185,12 @@ pub enum Begin {
         /// The agent that the conversation is with; `None` is the entry agent.
         agent: Option<AgentId>,
     },
-    /// Decisions about calls at which an earlier run was parked.
-    Decided {
-        /// The end of the earlier run.
-        continuation: Box<Continuation>,
-        /// At least one.
-        decisions: Vec<CallDecision>,
+    /// The end of an earlier run.
+    Resumed {
+        /// How it is resumed.
+        from: Box<ResumeAsk>,
+        /// Messages behind that.
+        prompt: Vec<Arc<Message>>,
     },
     /// The state that the invocation before this one left, at the boundary of an iteration.
     Saved {

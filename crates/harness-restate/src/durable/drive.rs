@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use harness::core::driver::{OpScope, Ports};
 use harness::core::event::EventKind;
-use harness::core::machine::{Input, Journal, Op, Reply, Resume, Start, ViewState};
+use harness::core::machine::{Input, Journal, Op, Reply, Start, ViewState};
 use harness::core::port::{ApprovalAsk, Approver, Checkpoint, Decision, DrainPoint, Loaded, PreparedAgent};
 use harness::core::run::{Run, RunResume, SNAPSHOT_VERSION};
 use harness::core::{End, EntryId, Json, Millis, OpId, Origin, Time};
@@ -20,7 +20,7 @@ use super::context::{
 use super::host::{Agent, AgentHost, ThreadStore};
 use super::log::{LogEntry, LogItem};
 use super::reader::Reader;
-use super::request::{AgentSettings, Held};
+use super::request::{AgentSettings, Held, ResumeAsk};
 use super::running::Running;
 use super::sealed::HasAgent as _;
 use super::segment::{Segment, Slot};
@@ -148,7 +148,7 @@ async fn open(
     let loaded = reader.fold(&input.thread(), input.first..input.log, Journal::reopen).await?;
     let saved = match &input.begin {
         Begin::Saved { state, .. } => Some(reader.get(&input.thread(), state).await?),
-        Begin::Messages { .. } | Begin::Decided { .. } => None,
+        Begin::Messages { .. } | Begin::Resumed { .. } => None,
     };
     let agent = parts(host, &input.origin, &input.agents, input.delegation.as_ref()).await;
     Ok(agent.map_err(|fault| fault.message).and_then(|agent| make(agent, input, loaded, saved.as_deref())))
@@ -175,9 +175,9 @@ fn make(agent: Agent, input: &DriveInput, loaded: Loaded, saved: Option<&str>) -
             (start.prompt, start.waiting, start.agent) = (prompt.clone(), waiting.clone(), agent.clone());
             fresh
         }
-        Begin::Decided { continuation, decisions } => {
-            let decided = Resume::decided(decisions.iter().cloned());
-            let resumed = continuation.clone().start(decided, &origin, fresh.log());
+        Begin::Resumed { from, prompt } => {
+            let ResumeAsk { continuation, resume } = ResumeAsk::clone(from);
+            let resumed = continuation.start_with(resume, prompt.clone(), &origin, fresh.log());
             start = resumed.map_err(|error| error.message)?;
             fresh
         }

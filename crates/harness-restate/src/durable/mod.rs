@@ -45,7 +45,7 @@ pub use host::{Agent, AgentHost, HostAsk, ThreadStore};
 pub use log::{LogEntry, LogItem, LogPages, LogRefusal, fold};
 pub use reader::Reader;
 pub use request::{
-    AgentSettings, Held, Queued, RunOptions, ThreadAsk, ThreadReply, ThreadSend, ThreadStatus,
+    AgentSettings, Held, Queued, ResumeAsk, RunOptions, ThreadAsk, ThreadReply, ThreadSend, ThreadStatus,
 };
 pub use settle::delivered;
 #[cfg(feature = "restate")]

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use harness::core::machine::CallDecision;
+use harness::core::machine::{CallDecision, Resume};
 use harness::core::message::{Message, ToolCall};
 use harness::core::outcome::Continuation;
 use harness::core::port::ProposedCall;
@@ -112,6 +112,25 @@ pub enum ThreadStatus {
     Parked(RunId),
 }
 
+/// The end of an earlier run, and how it is resumed.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+#[non_exhaustive]
+pub struct ResumeAsk {
+    /// Where it stopped: from its [`End`](harness::core::End).
+    pub continuation: Continuation,
+    /// An answer, decisions, or more of a limit; `None` if the messages are the answer.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub resume: Option<Resume>,
+}
+
+impl ResumeAsk {
+    /// A request to resume this end.
+    pub fn new(continuation: Continuation, resume: Option<Resume>) -> Self {
+        Self { continuation, resume }
+    }
+}
+
 /// A request to a thread.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
@@ -165,12 +184,16 @@ pub enum ThreadAsk {
         /// The messages, in which each call has its result.
         messages: Vec<Arc<Message>>,
     },
-    /// Starts a run of an idle thread with messages, before those that wait.
+    /// Starts a run of an idle thread with messages, before those that wait, or resumes an earlier run that asked, or stopped at a
+    /// limit.
     Start {
         /// The name of the first message. The others have it with their number behind it. It makes the request repeatable.
         entry: EntryId,
-        /// The messages, at least one.
+        /// The messages; at least one if no run is resumed.
         messages: Vec<Arc<Message>>,
+        /// The end that it resumes, and how. If it does not fit, the run ends with an error.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        resume: Option<Box<ResumeAsk>>,
         /// Options of the run.
         #[serde(default)]
         options: RunOptions,

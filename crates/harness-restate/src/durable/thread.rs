@@ -291,8 +291,11 @@ impl ThreadState {
             }
             ThreadAsk::Configure(options) => self.configure(options),
             ThreadAsk::Seed { messages } => self.seed(messages),
-            ThreadAsk::Start { entry, messages, options } => {
+            ThreadAsk::Start { entry, messages, resume: None, options } => {
                 self.prompt(&entry, messages, &options, now, sends)
+            }
+            ThreadAsk::Start { entry, messages, resume: Some(from), options } => {
+                self.resume_from(entry, from, messages, &options, now, sends)
             }
             ThreadAsk::Continue { options } => self.go_on(&options, now, sends),
             ThreadAsk::Expire { run } => {

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use harness::BoundGraph;
+use harness::core::machine::Resume;
 use harness::core::message::{AssistantMessage, Message};
 use harness::core::{Json, Time};
 use harness::descriptor::load_text;
@@ -11,7 +12,7 @@ use harness::runtime::DeliveryMode;
 use harness::testing::ScriptedModel;
 use harness_restate::durable::sim::SimFaults;
 use harness_restate::durable::{
-    AgentSettings, RunOptions, SimEngine, ThreadAsk, ThreadReply, ThreadState, ThreadStatus, fold,
+    AgentSettings, ResumeAsk, RunOptions, SimEngine, ThreadAsk, ThreadReply, ThreadState, ThreadStatus, fold,
 };
 
 const DESK: &str = r#"
@@ -205,13 +206,54 @@ fn a_failed_run_is_continued_before_what_waits() {
 fn messages_of_one_prompt_begin_one_run_whatever_dies() {
     let start = || {
         let messages = ["One", "Two"].map(|said| Arc::new(Message::user(said))).into();
-        ThreadAsk::Start { entry: "m1".into(), messages, options: RunOptions::default() }
+        ThreadAsk::Start { entry: "m1".into(), messages, resume: None, options: RunOptions::default() }
     };
     let played = play(&[], vec![start(), start()], &["Hello."]);
     let expected = ["One", "Two", "Hello."];
     assert_eq!((played.requests.len(), &played.said[..]), (1, &expected.map(str::to_owned)[..]));
     for point in 1..=played.points {
         assert_eq!(play(&[point], vec![start(), start()], &["Hello."]).said, expected, "crash at {point}");
+    }
+}
+
+/// Asks a question in a run, answers it twice, and gives the transcript, the last result and the points of a crash.
+fn answered(crash_at: &[u64]) -> (Vec<String>, Result<String, String>, u64) {
+    let model = [AssistantMessage::clarification("Which?"), AssistantMessage::text("That one.")];
+    let graph = BoundGraph::bind::<String>(&load_text(DESK).unwrap(), []).unwrap();
+    let faults = SimFaults { crash_at: crash_at.iter().copied().collect(), ..SimFaults::default() };
+    let engine = SimEngine::new(faults);
+    let harness = Harness::new(ScriptedModel::new(model).repeatable()).graph(graph);
+    let runtime = harness.clock(Arc::new(engine.clock())).build_runtime().unwrap();
+    let (client, thread) = (engine.client(), "t1".into());
+    let (report, last) = engine.play(&Arc::new(runtime), async {
+        let is_idle = |state: &ThreadState| matches!(state.status(), ThreadStatus::Idle);
+        client.ask("first", &thread, prompt(AgentSettings::default())).await;
+        let asked = client.until(&thread, is_idle).await.last().unwrap().clone().unwrap();
+        let continuation = asked.continuation.clone().unwrap();
+        for answer in ["the red one", "the blue one"] {
+            let resume =
+                Some(Box::new(ResumeAsk::new((*continuation).clone(), Some(Resume::answer(answer)))));
+            let (entry, messages, options) = (answer.into(), Vec::new(), RunOptions::default());
+            let ask = ThreadAsk::Start { entry, messages, resume, options };
+            assert!(matches!(client.ask(answer, &thread, ask).await, ThreadReply::Accepted(Some(_))));
+            client.until(&thread, is_idle).await;
+        }
+        client.until(&thread, is_idle).await.last().unwrap().clone()
+    });
+    assert_eq!((&report.stuck[..], &report.violations[..]), (&[][..], &[][..]));
+    let said = fold(&engine.log(&thread)).messages().map(|message| message.joined_text()).collect();
+    (said, last.unwrap().map(|end| end.reason().to_string()), report.points)
+}
+
+#[test]
+fn a_question_is_answered_once_whatever_dies() {
+    let (said, last, points) = answered(&[]);
+    assert_eq!(said, ["Hi", "Which?", "the red one", "That one."]);
+    let why = last.clone().unwrap_err();
+    assert!(why.ends_with("it was made at 2 messages, the transcript has 4"), "{why}");
+    for point in 1..=points {
+        let (also_said, also_last, _) = answered(&[point]);
+        assert_eq!((also_said, also_last), (said.clone(), last.clone()), "crash at {point}");
     }
 }
 

@@ -39,7 +39,7 @@ fn check(asks: &[ThreadAsk], expected: &[&str]) {
                         let said = prompt.first().map(|message| message.joined_text());
                         format!("; drive {}", said.as_deref().unwrap_or("without a message"))
                     }
-                    Begin::Decided { .. } | Begin::Saved { .. } => "; drive".to_owned(),
+                    Begin::Resumed { .. } | Begin::Saved { .. } => "; drive".to_owned(),
                 },
                 ThreadSend::Ring(run) => format!("; ring {run}"),
                 ThreadSend::Tell(other, _) => format!("; tell {other}"),
@@ -71,7 +71,7 @@ fn steering_and_follow_ups_do_not_wake_an_idle_thread() {
 
 fn start(entry: &str, said: &[&str]) -> ThreadAsk {
     let messages = said.iter().map(|said| Arc::new(Message::user(*said))).collect();
-    ThreadAsk::Start { entry: entry.into(), messages, options: RunOptions::default() }
+    ThreadAsk::Start { entry: entry.into(), messages, resume: None, options: RunOptions::default() }
 }
 
 #[test]

@@ -89,17 +89,8 @@ impl Shared {
         let start = match from {
             ResumeFrom::Transcript if messages.is_empty() => return self.go_on(settled, memory),
             ResumeFrom::Transcript | ResumeFrom::Checkpoint(_) => prompt(messages),
-            ResumeFrom::Continuation { continuation, resume: Some(resume) } => {
-                let mut start = continuation.start(resume, origin, &memory.log)?;
-                start.prompt.extend(messages);
-                start
-            }
-            ResumeFrom::Continuation { continuation, resume: None } => {
-                continuation.verify(origin, &memory.log)?;
-                let mut start = prompt(messages);
-                start.waiting.clone_from(&continuation.waiting);
-                start.continuation = Some(continuation);
-                start
+            ResumeFrom::Continuation { continuation, resume } => {
+                continuation.start_with(resume, messages, origin, &memory.log)?
             }
         };
         Ok((start, Vec::new()))

@@ -2,13 +2,14 @@
 
 use std::sync::Arc;
 
+use harness::core::machine::Resume;
 use harness::core::message::Message;
 use harness::core::{End, EntryId, Json, Outcome, RunId, Time};
 use harness::runtime::DeliveryMode;
 
 use super::ThreadState;
 use crate::durable::context::{Begin, DriveInput};
-use crate::durable::request::{Queued, RunOptions, ThreadSend, ThreadStatus};
+use crate::durable::request::{Queued, ResumeAsk, RunOptions, ThreadSend, ThreadStatus};
 
 /// Bytes of a given history, at most.
 const HISTORY_BYTES: usize = 128 << 10;
@@ -140,7 +141,32 @@ impl ThreadState {
         let Some(continuation) = self.parked.take() else { return };
         let decisions = std::mem::take(&mut self.decisions);
         self.held.retain(|held| !decisions.iter().any(|decided| decided.call == *held.call()));
-        self.start(Begin::Decided { continuation, decisions }, now, sends);
+        let from = Box::new(ResumeAsk::new(*continuation, Some(Resume::decided(decisions))));
+        self.start(Begin::Resumed { from, prompt: Vec::new() }, now, sends);
+    }
+
+    /// Resumes an earlier run in place of a parked one. Its driver checks that nothing was said since.
+    pub(super) fn resume_from(
+        &mut self,
+        entry: EntryId,
+        from: Box<ResumeAsk>,
+        prompt: Vec<Arc<Message>>,
+        options: &RunOptions,
+        now: Time,
+        sends: &mut Vec<ThreadSend>,
+    ) -> Result<(), String> {
+        if self.remembered.contains(&entry) {
+            return Ok(());
+        }
+        self.takes_messages()?;
+        self.is_free()?;
+        self.note_name(entry);
+        (self.options, self.began) = (options.over(&self.defaults), Vec::new());
+        self.parked = None;
+        self.held.clear();
+        self.decisions.clear();
+        self.start(Begin::Resumed { from, prompt }, now, sends);
+        Ok(())
     }
 
     pub(super) fn run_id(&self, number: u64) -> RunId {

@@ -29,7 +29,8 @@ use crate::durable::{
 /// request. A message with an [entry id](harness::runtime::ThreadMessage::entry) may be sent again: a thread accepts an id once.
 ///
 /// Events have no changes of the queue, and deltas of answers only with a [`relay`](Self::relay). Numbers of events have gaps. Not supported, with
-/// [`RuntimeError::Unsupported`]: compaction on request. A given history has up to 128 KiB. Lists of all threads or approvals need [`Engine::admin`]: `engine.no_admin`.
+/// [`RuntimeError::Unsupported`]: compaction on request, and starting from a checkpoint, since a run on an engine needs none. A run
+/// that resumes a continuation which does not fit ends with the error. A given history has up to 128 KiB. Lists of all threads or approvals need [`Engine::admin`]: `engine.no_admin`.
 /// They omit threads with a `/` in their id, which are those of sub-agents: other threads need ids without one.
 ///
 /// ```no_run

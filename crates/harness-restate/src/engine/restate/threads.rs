@@ -19,7 +19,7 @@ use super::client::DurableThreads;
 use super::follow::{self, first_of, next_of};
 use super::relay::FeedReader;
 use crate::durable::{
-    AgentSettings, LogItem, Queued, RunOptions, ThreadAsk, ThreadState, ThreadStatus, report,
+    AgentSettings, LogItem, Queued, ResumeAsk, RunOptions, ThreadAsk, ThreadState, ThreadStatus, report,
 };
 
 fn unsupported<T>(what: &'static str) -> Result<T, RuntimeError> {
@@ -211,14 +211,19 @@ impl ThreadService for DurableThreads {
 
     async fn start(&self, thread: &ThreadId, prompt: Prompt) -> Result<RunId, RuntimeError> {
         let Prompt { messages, from, options, .. } = prompt;
-        if !matches!(from, ResumeFrom::Transcript) {
-            return unsupported("continuing from a continuation or a checkpoint");
-        }
-        if messages.is_empty() {
-            let run = self.change(thread, ThreadAsk::Continue { options: run_options(options)? }).await?;
-            return run.ok_or_else(|| RuntimeError::Lost { thread: thread.clone() });
-        }
-        let ask = ThreadAsk::Start { entry: self.new_entry(), messages, options: run_options(options)? };
+        let options = run_options(options)?;
+        let resume = match from {
+            ResumeFrom::Transcript => None,
+            ResumeFrom::Continuation { continuation, resume } => {
+                Some(Box::new(ResumeAsk::new(*continuation, resume)))
+            }
+            ResumeFrom::Checkpoint(_) | _ => return unsupported("continuing from a checkpoint"),
+        };
+        let ask = if messages.is_empty() && resume.is_none() {
+            ThreadAsk::Continue { options }
+        } else {
+            ThreadAsk::Start { entry: self.new_entry(), messages, resume, options }
+        };
         let run = self.change(thread, ask).await?;
         run.ok_or_else(|| RuntimeError::Lost { thread: thread.clone() })
     }
