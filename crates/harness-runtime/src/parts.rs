@@ -53,8 +53,9 @@ impl Runtime {
     /// Makes the parts of a run for another driver, such as a worker of a durable engine. `origin` names its thread, run and
     /// descriptor. Nothing of a thread of this runtime is read or changed, and modes of agents do not apply.
     ///
-    /// The context of the agents is created when the first agent is prepared, with the last message of a user. Of `options`, which
-    /// are those of the message that began the run, the context, the output schema, the layers and the allowed tools count: the rest is in `origin`.
+    /// The context of the agents is created when the first agent is prepared, with the last message of a user. `options` are those
+    /// of the message that began the run: the context, the output schema, the layers and the allowed tools count, the rest is in
+    /// `origin`.
     ///
     /// ```
     /// use harness_core::Origin;

@@ -311,7 +311,7 @@ impl Continuation {
         Ok(start)
     }
 
-    /// Makes the start of a turn that resumes this one, with messages behind what `resume` says. Without `resume` the messages
+    /// Makes the start of a turn that resumes this one, with `messages` after what `resume` says. Without `resume`, the messages
     /// are the answer.
     ///
     /// # Errors
@@ -327,7 +327,8 @@ impl Continuation {
             self.start(resume, origin, log)?
         } else {
             self.verify(origin, log)?;
-            Start { waiting: self.waiting.clone(), continuation: Some(Box::new(self)), ..Start::resume() }
+            let (agent, waiting) = (self.agent.clone(), self.waiting.clone());
+            Start { agent, waiting, continuation: Some(Box::new(self)), ..Start::resume() }
         };
         start.prompt.extend(messages);
         Ok(start)

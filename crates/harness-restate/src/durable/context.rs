@@ -185,12 +185,14 @@ pub enum Begin {
         /// The agent that the conversation is with; `None` is the entry agent.
         agent: Option<AgentId>,
     },
-    /// The end of an earlier run.
+    /// A run that stopped and is resumed.
     Resumed {
-        /// How it is resumed.
+        /// Where it stopped, and how it is resumed.
         from: Box<ResumeAsk>,
-        /// Messages behind that.
+        /// Messages after that.
         prompt: Vec<Arc<Message>>,
+        /// The agent of the run; `None` is the one that stopped.
+        agent: Option<AgentId>,
     },
     /// The state that the invocation before this one left, at the boundary of an iteration.
     Saved {

@@ -175,10 +175,11 @@ fn make(agent: Agent, input: &DriveInput, loaded: Loaded, saved: Option<&str>) -
             (start.prompt, start.waiting, start.agent) = (prompt.clone(), waiting.clone(), agent.clone());
             fresh
         }
-        Begin::Resumed { from, prompt } => {
+        Begin::Resumed { from, prompt, agent } => {
             let ResumeAsk { continuation, resume } = ResumeAsk::clone(from);
             let resumed = continuation.start_with(resume, prompt.clone(), &origin, fresh.log());
             start = resumed.map_err(|error| error.message)?;
+            start.agent = agent.clone().or(start.agent);
             fresh
         }
         Begin::Saved { version, messages, .. } => {

@@ -112,7 +112,7 @@ pub enum ThreadStatus {
     Parked(RunId),
 }
 
-/// The end of an earlier run, and how it is resumed.
+/// A run that stopped, and how to resume it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
@@ -125,7 +125,7 @@ pub struct ResumeAsk {
 }
 
 impl ResumeAsk {
-    /// A request to resume this end.
+    /// A request to resume this run.
     pub fn new(continuation: Continuation, resume: Option<Resume>) -> Self {
         Self { continuation, resume }
     }
@@ -184,14 +184,14 @@ pub enum ThreadAsk {
         /// The messages, in which each call has its result.
         messages: Vec<Arc<Message>>,
     },
-    /// Starts a run of an idle thread with messages, before those that wait, or resumes an earlier run that asked, or stopped at a
-    /// limit.
+    /// Starts a run of an idle thread with messages, before those that wait, or resumes a run that asked a question or stopped
+    /// at a limit. Calls of a parked run are decided with [`Decide`](Self::Decide).
     Start {
         /// The name of the first message. The others have it with their number behind it. It makes the request repeatable.
         entry: EntryId,
         /// The messages; at least one if no run is resumed.
         messages: Vec<Arc<Message>>,
-        /// The end that it resumes, and how. If it does not fit, the run ends with an error.
+        /// The run to resume, and how. If it does not fit, the new run ends with an error.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         resume: Option<Box<ResumeAsk>>,
         /// Options of the run.

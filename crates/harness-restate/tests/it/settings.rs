@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use harness::BoundGraph;
-use harness::core::machine::Resume;
-use harness::core::message::{AssistantMessage, Message};
+use harness::core::machine::{CallDecision, Resume};
+use harness::core::message::{ApprovalRequest, AssistantMessage, Message};
 use harness::core::{Json, Time};
 use harness::descriptor::load_text;
 use harness::prelude::*;
@@ -255,6 +255,35 @@ fn a_question_is_answered_once_whatever_dies() {
         let (also_said, also_last, _) = answered(&[point]);
         assert_eq!((also_said, also_last), (said.clone(), last.clone()), "crash at {point}");
     }
+}
+
+#[test]
+fn a_parked_run_is_decided_and_not_resumed() {
+    let request = ApprovalRequest::new("a1", "payment", "pay 5 euros");
+    let model = [AssistantMessage::approval_request(&request), AssistantMessage::text("Paid.")];
+    let graph = BoundGraph::bind::<String>(&load_text(DESK).unwrap(), []).unwrap();
+    let engine = SimEngine::new(SimFaults::default());
+    let harness = Harness::new(ScriptedModel::new(model).repeatable()).graph(graph);
+    let runtime = harness.clock(Arc::new(engine.clock())).build_runtime().unwrap();
+    let (client, thread) = (engine.client(), "t1".into());
+    let (report, replies) = engine.play(&Arc::new(runtime), async {
+        client.ask("first", &thread, prompt(AgentSettings::default())).await;
+        let parked = client.until(&thread, |state| matches!(state.status(), ThreadStatus::Parked(_))).await;
+        let continuation = parked.last().unwrap().clone().unwrap().continuation.clone().unwrap();
+        let resume = Some(Box::new(ResumeAsk::new(*continuation, Some(Resume::answer("no")))));
+        let (messages, options) = (Vec::new(), RunOptions::default());
+        let ask = ThreadAsk::Start { entry: "m2".into(), messages, resume, options };
+        let refused = client.ask("resume", &thread, ask).await;
+        let granted = ThreadAsk::Decide(CallDecision::granted("a1"));
+        (refused, client.ask("decide", &thread, granted).await)
+    });
+    assert_eq!((&report.stuck[..], &report.violations[..]), (&[][..], &[][..]));
+    let (refused, granted) = replies.unwrap();
+    let why = "refused: calls of thread `t1` wait for decisions; decide about each, or say something else";
+    assert_eq!(refused, ThreadReply::Refused(why.to_owned()));
+    assert!(matches!(granted, ThreadReply::Accepted(_)), "{granted:?}");
+    let log = fold(&engine.log(&thread));
+    assert_eq!(log.messages().last().unwrap().joined_text(), "Paid.");
 }
 
 #[test]

@@ -80,7 +80,7 @@ impl SimClient {
         opened.collect()
     }
 
-    /// The events of a thread. They have the deltas of answers, unless the engine has another receiver of deltas.
+    /// The events of a thread, with the deltas of its answers unless [`SimEngine::with_deltas`] sends these elsewhere.
     pub fn events(&self, thread: &ThreadId) -> SimEvents {
         let feed = self.0.lock().feed.reader(thread);
         SimEvents::new(self.clone(), thread, feed)
@@ -196,8 +196,7 @@ impl SimEngine {
         self
     }
 
-    /// Sets the receiver of deltas of its workers. Default: readers of its events
-    /// ([`SimClient::events`]).
+    /// Sets the receiver of deltas of its workers. Default: the readers of [`SimClient::events`].
     #[must_use]
     pub fn with_deltas(mut self, deltas: DeltaSink) -> Self {
         self.deltas = Some(deltas);

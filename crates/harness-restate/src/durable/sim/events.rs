@@ -1,9 +1,7 @@
 //! Events of a thread of an engine, as a front end with a relay reads them.
 
 use std::collections::VecDeque;
-use std::future::poll_fn;
 use std::sync::Arc;
-use std::task::Poll;
 
 use harness::core::ThreadId;
 use harness::core::transcript::Transcript;
@@ -33,14 +31,7 @@ impl SimEvents {
         Self { client, thread, read: 0, deltas, ready: VecDeque::new() }
     }
 
-    /// The next event.
-    ///
-    /// Cancel safe.
-    pub async fn next(&mut self) -> ThreadEvent {
-        poll_fn(|_| self.try_next().map_or(Poll::Pending, Poll::Ready)).await
-    }
-
-    /// The next event that is there.
+    /// The next event that is available without waiting.
     pub fn try_next(&mut self) -> Option<ThreadEvent> {
         if self.ready.is_empty() {
             for entry in self.client.entries(&self.thread, self.read) {

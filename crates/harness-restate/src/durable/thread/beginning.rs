@@ -142,10 +142,11 @@ impl ThreadState {
         let decisions = std::mem::take(&mut self.decisions);
         self.held.retain(|held| !decisions.iter().any(|decided| decided.call == *held.call()));
         let from = Box::new(ResumeAsk::new(*continuation, Some(Resume::decided(decisions))));
-        self.start(Begin::Resumed { from, prompt: Vec::new() }, now, sends);
+        self.start(Begin::Resumed { from, prompt: Vec::new(), agent: None }, now, sends);
     }
 
-    /// Resumes an earlier run in place of a parked one. Its driver checks that nothing was said since.
+    /// Resumes an earlier run. Its driver checks that nothing was said since. A parked run is refused: a continuation that does
+    /// not fit would take its calls away.
     pub(super) fn resume_from(
         &mut self,
         entry: EntryId,
@@ -160,12 +161,16 @@ impl ThreadState {
         }
         self.takes_messages()?;
         self.is_free()?;
+        if self.parked.is_some() {
+            let id = self.id();
+            return Err(format!(
+                "refused: calls of thread `{id}` wait for decisions; decide about each, or say something else"
+            ));
+        }
         self.note_name(entry);
         (self.options, self.began) = (options.over(&self.defaults), Vec::new());
-        self.parked = None;
-        self.held.clear();
-        self.decisions.clear();
-        self.start(Begin::Resumed { from, prompt }, now, sends);
+        let agent = self.options.agent.clone();
+        self.start(Begin::Resumed { from, prompt, agent }, now, sends);
         Ok(())
     }
 
