@@ -14,7 +14,7 @@ use harness_restate::engine::restate::DurableThreads;
 use parking_lot::Mutex;
 
 use crate::kept::{kept, laws_kept};
-use crate::processes::{Cluster, PAUSE, until, until_every};
+use crate::processes::{Cluster, PAUSE, becomes, until, until_every};
 use crate::worker::{PARK_AFTER, script_of};
 use crate::world::{Act, LEVEL, PROMPT, Script, Way};
 
@@ -139,13 +139,20 @@ fn pause(later: Millis) -> Duration {
 
 /// Waits until a thread has nothing to do, with a pause between two looks, each of which is a request, too.
 pub(crate) async fn idle(cluster: &Cluster, thread: &ThreadId, pause: Duration) {
-    let threads = cluster.threads();
-    until_every(pause, &format!("the end of thread {thread}"), || async {
-        threads.state(thread).await.is_ok_and(|state| {
+    let (threads, seen) = (cluster.threads(), &Mutex::new(None));
+    let is_idle = becomes(pause, || async {
+        let state = threads.state(thread).await;
+        let is_idle = state.as_ref().is_ok_and(|state| {
             *state.status() == ThreadStatus::Idle && state.queue().count() == 0 && state.last().is_some()
-        })
+        });
+        *seen.lock() = Some(state);
+        is_idle
     })
     .await;
+    if !is_idle {
+        let done = cluster.ledger(thread.as_str());
+        panic!("thread {thread} did not end: {:#?}\nwhat it did: {done:#?}", seen.lock());
+    }
 }
 
 /// Waits until a thread has nothing to do, and reads its log.
