@@ -1,7 +1,7 @@
 //! The most memory that loading a session takes.
 //!
 //! `cargo bench -p harness-session --bench heap -- [--messages N]`. A program of its own, because it counts
-//! every allocation.
+//! every allocation. Each call has its result, or the load would make them.
 
 #![expect(
     clippy::expect_used,
@@ -11,6 +11,9 @@
 
 mod input;
 
+use std::sync::Arc;
+
+use harness_core::message::{Block, Message, ToolResultMessage};
 use harness_session::{FileSession, OpenOptions};
 use peak_alloc::PeakAlloc;
 
@@ -23,7 +26,8 @@ fn main() {
     let given = given.and_then(|at| arguments.get(at + 1)).and_then(|count| count.parse().ok());
     let folder = tempfile::tempdir().expect("a folder");
     let path = folder.path().join("session.jsonl");
-    input::append(&input::open(&path), &input::messages(given.unwrap_or(100_000)));
+    let messages = input::messages(given.unwrap_or(100_000)).into_iter().flat_map(with_results);
+    input::append(&input::open(&path), &messages.collect::<Vec<_>>());
     let bytes = std::fs::metadata(&path).expect("a file").len();
     let before = ALLOCATOR.current_usage();
     ALLOCATOR.reset_peak_usage();
@@ -34,4 +38,15 @@ fn main() {
     println!(
         r#"{{"case":"heap","messages":{messages},"bytes":{bytes},"peak_bytes":{peak},"kept_bytes":{kept}}}"#
     );
+}
+
+/// A message, and a result of each of its calls.
+fn with_results(message: Arc<Message>) -> Vec<Arc<Message>> {
+    let calls = message.as_assistant().into_iter().flat_map(|answer| answer.tool_calls());
+    let results = calls.map(|call| {
+        let found = vec![Block::text(format!("found {}", "x".repeat(180)))];
+        Arc::new(Message::from(ToolResultMessage::new(call, found, false)))
+    });
+    let results: Vec<_> = results.collect();
+    std::iter::once(message).chain(results).collect()
 }
