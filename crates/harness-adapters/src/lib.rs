@@ -75,8 +75,9 @@ pub use secret::ApiKey;
 pub use structured::{OutputSchema, read_answer};
 pub use thinking::ThinkingLevels;
 pub use wrap::{
-    Breaker, BreakerPolicy, CachePolicy, DynQuotaPool, Fallback, FallbackPolicy, QuotaAsk, QuotaGrant,
-    QuotaLevel, QuotaPool, RateLimit, RateQuota, ResponseCache, Retry, RetryPolicy,
+    Breaker, BreakerPolicy, CachePolicy, DynQuotaPool, DynSpendPool, Fallback, FallbackPolicy, QuotaAsk,
+    QuotaGrant, QuotaLevel, QuotaPool, RateLimit, RateQuota, ResponseCache, Retry, RetryPolicy, SpendAccount,
+    SpendAmount, SpendCharge, SpendLimit, SpendPool, Spent,
 };
 
 /// The code of the cookbook's page compiles.

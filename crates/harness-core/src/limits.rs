@@ -1,7 +1,10 @@
 //! Limits and nested budgets: reserved before an operation, settled after it, on all levels at once.
 
+mod spend;
 #[cfg(test)]
 mod tests;
+
+pub use spend::{BudgetPer, BudgetPeriod, SpendBudget};
 
 use serde::{Deserialize, Serialize};
 

@@ -32,6 +32,7 @@ mod request;
 mod responses_faults;
 mod responses_request;
 mod retry;
+mod spend;
 mod stream;
 mod support;
 mod wrappers;

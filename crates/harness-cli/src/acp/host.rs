@@ -55,7 +55,7 @@ impl CommandLine {
             descriptor: Some(&self.descriptor),
             sessions: self.store(),
             thread: Some(thread.clone()),
-            quotas: None,
+            pools: None,
         };
         let templates = found::templates(&self.args.templates, of.descriptor, found::untypable).await?;
         let recording = service_recording(&self.args.threads, of.descriptor)?;

@@ -137,7 +137,7 @@ impl Conversation {
             };
             if file.is_some() { builder.sessions(store.clone()) } else { builder }
         };
-        let of = Of { descriptor, sessions: None, thread: Some(thread.clone()), quotas: None };
+        let of = Of { descriptor, sessions: None, thread: Some(thread.clone()), pools: None };
         let threads = {
             let ThreadArgs { agents, spans, .. } = &args.threads;
             Threads::open(of, agents, spans, approver, &clock, change).await?

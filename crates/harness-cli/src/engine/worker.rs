@@ -10,7 +10,7 @@ use harness::core::port::Clock;
 use harness::runtime::Approvals;
 use harness::system::SystemClock;
 use harness_restate::engine::restate::{
-    Engine, EngineError, EngineQuota, Relays, Worker, WorkerError, WorkerOptions,
+    Engine, EngineError, EngineQuota, EngineSpend, Relays, Worker, WorkerError, WorkerOptions,
 };
 use tokio::net::TcpListener;
 
@@ -40,8 +40,8 @@ async fn worker_here(args: &WorkerArgs) -> Result<Exit, CliError> {
     let signals = Signals::listen().map_err(|source| CliError::Io { action: "listen for Ctrl-C", source })?;
     let clock: Arc<dyn Clock> = Arc::new(SystemClock::new());
     let descriptor = args.descriptor.find()?;
-    let quotas = quotas(engine.clone());
-    let of = Of { descriptor: Some(&descriptor), sessions: None, thread: None, quotas: Some(quotas) };
+    let pools = pools(engine.clone());
+    let of = Of { descriptor: Some(&descriptor), sessions: None, thread: None, pools: Some(pools) };
     // Decisions are the thread's; nobody asks this approver.
     // A worker writes no run records and no traces: events are in the log of the thread.
     let (spans, approver) = (SpanArgs::default(), Approvals::new());
@@ -67,9 +67,10 @@ async fn worker_here(args: &WorkerArgs) -> Result<Exit, CliError> {
     Ok(Exit::Completed)
 }
 
-/// The quotas of rate limits, which all workers of the engine share.
-fn quotas(engine: Engine) -> model::Quotas {
-    Arc::new(move |name| Arc::new(EngineQuota::new(engine.clone(), name)))
+/// Quotas and budgets, which all workers of the engine share.
+fn pools(engine: Engine) -> model::Pools {
+    let spending = Arc::new(EngineSpend::new(engine.clone()));
+    model::Pools { quotas: Arc::new(move |name| Arc::new(EngineQuota::new(engine.clone(), name))), spending }
 }
 
 fn build(args: &WorkerArgs, threads: &Threads, engine: &Engine) -> Result<Worker, CliError> {

@@ -6,7 +6,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use harness::BoundGraph;
-use harness::adapters::DynQuotaPool;
+use harness::adapters::{DynQuotaPool, DynSpendPool, SpendLimit};
 use harness::core::port::{Clock, DynModel};
 use harness::record::traffic::{Recorder, Replay};
 use harness::tools::Registry;
@@ -35,8 +35,14 @@ const KNOWN: [(&str, &[&str]); 3] = [
     ("openrouter", &["auto", "anthropic/claude-sonnet-4.5", "google/gemini-2.5-pro", "openai/gpt-5"]),
 ];
 
-/// Quotas that processes share, by the names of models.
-pub(crate) type Quotas = Arc<dyn Fn(&str) -> Arc<dyn DynQuotaPool> + Send + Sync>;
+/// What processes count together: the quotas of rate limits by the names of models, and what was spent of budgets.
+#[derive(Clone)]
+pub(crate) struct Pools {
+    pub(crate) quotas: Quotas,
+    pub(crate) spending: Arc<dyn DynSpendPool>,
+}
+
+pub(super) type Quotas = Arc<dyn Fn(&str) -> Arc<dyn DynQuotaPool> + Send + Sync>;
 
 /// Source of answers.
 pub(crate) struct Source {
@@ -76,18 +82,39 @@ pub(crate) fn choose(
 }
 
 /// Chooses by the command line, the API keys, the models of the registry file and the names of the graph's
-/// models. `quotas` are those of rate limits; without them, the process has the whole of each.
+/// models, within the budgets of the registry file. `pools` are those of several processes; without them, this one has the
+/// whole of each quota and budget.
 pub(crate) fn find(
+    args: &ModelArgs,
+    graph: Option<&BoundGraph>,
+    registry: Option<&Registry>,
+    clock: &Arc<dyn Clock>,
+    pools: Option<Pools>,
+) -> Result<Source, CliError> {
+    if let Some(path) = &args.replay {
+        let source = Source::replay(path)?;
+        return Ok(Source { model: recorded(source.model, args)?, ..source });
+    }
+    let (quotas, spending) = pools.map(|pools| (pools.quotas, pools.spending)).unzip();
+    let source = live(args, graph, registry, clock, quotas)?;
+    let budgets = registry.map(Registry::budgets).unwrap_or_default().to_vec();
+    if budgets.is_empty() {
+        return Ok(source);
+    }
+    let model = match spending {
+        Some(pool) => SpendLimit::shared(source.model, budgets, pool),
+        None => SpendLimit::new(source.model, budgets, Arc::clone(clock)),
+    };
+    Ok(Source { model: Arc::new(model), ..source })
+}
+
+fn live(
     args: &ModelArgs,
     graph: Option<&BoundGraph>,
     registry: Option<&Registry>,
     clock: &Arc<dyn Clock>,
     quotas: Option<Quotas>,
 ) -> Result<Source, CliError> {
-    if let Some(path) = &args.replay {
-        let source = Source::replay(path)?;
-        return Ok(Source { model: recorded(source.model, args)?, ..source });
-    }
     let keys = Keys::load(args.keys.as_deref())?;
     let routes = Routes::new(args.base_url.as_deref(), &keys, registry, clock).share(quotas);
     let (model, window) = if let Some(name) = &args.model {

@@ -15,6 +15,6 @@ mod thinking;
 mod unusable;
 
 pub(crate) use called::was_called;
-pub(crate) use choose::{Quotas, Source, announce, choose, demo_notice, find, known, usual};
+pub(crate) use choose::{Pools, Source, announce, choose, demo_notice, find, known, usual};
 pub(crate) use thinking::cannot_think;
 pub(crate) use unusable::{Unusable, unusable};

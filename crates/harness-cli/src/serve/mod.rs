@@ -73,7 +73,7 @@ async fn serve_runtime(
         options = options.recorded_runs(FolderSource::new(folder));
     }
     let change = |builder: Builder| builder.record(recording);
-    let of = Of { descriptor: Some(&descriptor), sessions, thread: None, quotas: None };
+    let of = Of { descriptor: Some(&descriptor), sessions, thread: None, pools: None };
     let threads =
         Threads::open(of, &args.threads.agents, &args.threads.spans, approvals.clone(), &clock, change)
             .await?;

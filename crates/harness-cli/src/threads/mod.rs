@@ -50,8 +50,8 @@ pub(crate) struct Of<'a> {
     pub(crate) sessions: Option<SessionStore>,
     /// The one conversation that a backend has.
     pub(crate) thread: Option<ThreadId>,
-    /// Quotas of models that other processes share.
-    pub(crate) quotas: Option<model::Quotas>,
+    /// Quotas and budgets that other processes share.
+    pub(crate) pools: Option<model::Pools>,
 }
 
 impl Threads {
@@ -79,7 +79,7 @@ impl Threads {
         let agent_ids = graph.map(of_graph).unwrap_or_default();
         let are_validated = graph.is_some_and(|graph| has_output_schema(graph.graph()));
         let source = answers(&args.model, &args.backend, of.thread, clock, || {
-            model::find(&args.model, graph, registry, clock, of.quotas)
+            model::find(&args.model, graph, registry, clock, of.pools)
         })?;
         let overrides = context::overrides(&args.context)?;
         let mut found = Found::read(&args.folders, of.descriptor).await?;

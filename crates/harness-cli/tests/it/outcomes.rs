@@ -43,6 +43,31 @@ fn an_iteration_limit_defers_with_what_there_is() {
 }
 
 #[test]
+fn a_budget_of_the_registry_file_defers() {
+    let server = Server::start([pay_once()]);
+    let project = Project::plain();
+    let registry = project.read("registry.yaml");
+    project.write(
+        "registry.yaml",
+        &format!("{registry}budgets:\n  users: {{ per: user, tokens: 100, period: month }}\n"),
+    );
+    let output = project.ask(&server.url, &["--session", "s.jsonl"]);
+    let told = project.told(&output);
+    let (before, renewed) = told.split_once("it is renewed at ").expect(&told);
+    let (_, after) = renewed.split_once(".000Z").expect(renewed);
+    insta::assert_snapshot!(format!("{before}it is renewed at [TIME]{after}"), @r#"
+    exit 5
+    ---
+    • desk
+    → pay {}
+    ✓ pay [TIME]
+    ! model: the budget `users` of work without a user is used up: 107 of 100 tokens; it is renewed at [TIME]
+    deferred (budget_reached) · 2 iterations · 1 tool call · 100 + 7 tokens · cost 0.0001 · [TIME]
+    resume with: harness run harness.yaml --session s.jsonl --resume
+    "#);
+}
+
+#[test]
 fn a_time_limit_defers() {
     let (gate, _arrived) = crate::support::Gate::closed();
     let answer = Answer::text("never whole");

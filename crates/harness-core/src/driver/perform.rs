@@ -97,8 +97,18 @@ impl<'p> Starter<'p, '_> {
         match op {
             Op::Model { progress, plan, prepared, with_tools, .. } => {
                 let (view, thinking, key) = (view(scope.log.clone(), plan), None, None);
-                let request =
-                    ModelRequest { view, prepared, with_tools, progress, deadline, thinking, key, cancel };
+                let origin = Arc::clone(scope.origin);
+                let request = ModelRequest {
+                    view,
+                    prepared,
+                    with_tools,
+                    progress,
+                    origin,
+                    deadline,
+                    thinking,
+                    key,
+                    cancel,
+                };
                 self.sink.start(id);
                 let agent = Some(request.prepared.agent.clone());
                 PortFuture::Model(agent, ports.model.step_boxed(request, self.sink))

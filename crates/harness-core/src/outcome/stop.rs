@@ -75,7 +75,7 @@ stop_reasons! {
     /// The time limit was reached.
     TimeoutReached = "timeout_reached" => Deferred, "limit, value, ceiling";
     /// The limit of cost or tokens was reached.
-    BudgetReached = "budget_reached" => Deferred, "limit, value, ceiling";
+    BudgetReached = "budget_reached" => Deferred, "limit, value, ceiling, or the model's error for a budget of more than the run";
     /// The transcript exceeds the model's context window.
     ContextOverflow = "context_overflow" => Deferred, "the model's error, or limit, value, ceiling";
     /// The limit of turns was reached.
@@ -129,7 +129,7 @@ impl StopReason {
             }
             (Self::TimeoutReached, false) => "This took too long. Please ask for something narrower.",
             (Self::TimeoutReached, true) => "This took too long. I will try again.",
-            (Self::BudgetReached, _) => "The budget for this request is used up, so I had to stop.",
+            (Self::BudgetReached, _) => "The budget is used up, so I had to stop.",
             (Self::ContextOverflow, _) => {
                 "Our conversation has become too long for me to continue. Please start a new one, or ask me to shorten it."
             }

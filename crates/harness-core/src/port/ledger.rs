@@ -20,7 +20,7 @@ impl Ledger {
         model: &dyn DynModel,
         request: ModelRequest,
     ) -> Result<AssistantMessage, ModelFault> {
-        let input = request_tokens(&request.view, &request.prepared, request.with_tools);
+        let input = request.estimated_tokens();
         let refused = |why| ModelFault::new(ModelFaultCode::BudgetReached, why);
         let mut open = self.reserve(input).map_err(refused)?;
         let answered = model.step_boxed(request, &NoDeltas).await;

@@ -5,12 +5,13 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-use super::PreparedAgent;
+use super::{PreparedAgent, request_tokens};
 use crate::cancel::Cancel;
 use crate::ids::{CallId, ToolName};
 use crate::json::Json;
 use crate::limits::Amount;
 use crate::message::AssistantMessage;
+use crate::origin::Origin;
 use crate::time::{Millis, Time};
 use crate::tool::ToolDef;
 use crate::transcript::View;
@@ -51,6 +52,8 @@ pub struct ModelRequest {
     pub with_tools: bool,
     /// Progress of the turn.
     pub progress: Progress,
+    /// Ids and caller data of the work; empty for a request outside of a run.
+    pub origin: Arc<Origin>,
     /// Time after which the response is ignored.
     pub deadline: Option<Time>,
     /// Thinking effort; `None` uses the adapter's settings.
@@ -69,11 +72,17 @@ impl ModelRequest {
             prepared,
             with_tools: true,
             progress: Progress::start(),
+            origin: Arc::default(),
             deadline: None,
             thinking: None,
             key: None,
             cancel: Cancel::never(),
         }
+    }
+
+    /// Estimates its tokens, for a call whose usage stays unknown.
+    pub fn estimated_tokens(&self) -> u64 {
+        request_tokens(&self.view, &self.prepared, self.with_tools)
     }
 
     /// Returns the tools that the model may call.
@@ -232,7 +241,7 @@ crate::wire_enum! {
         Cancelled = "cancelled",
         /// A backend that runs a whole turn stopped early and can continue: the turn ends `deferred`.
         Deferred = "deferred",
-        /// Request exceeds the run's budget: the model was not called.
+        /// Request exceeds a budget: the model was not called, and the turn ends `budget_reached`.
         BudgetReached = "budget_reached",
         /// Any other error, including panics.
         #[default]

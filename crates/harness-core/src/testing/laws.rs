@@ -121,9 +121,10 @@ pub fn end(end: &End) -> Result<(), BrokenLaw> {
         StopReason::MaxIterationsReached
         | StopReason::MaxToolCallsReached
         | StopReason::TimeoutReached
-        | StopReason::BudgetReached
         | StopReason::MaxTurnsReached => is_limit(evidence, reason),
-        StopReason::ContextOverflow => matches!(evidence, Evidence::Fault(_)) || is_limit(evidence, reason),
+        StopReason::BudgetReached | StopReason::ContextOverflow => {
+            matches!(evidence, Evidence::Fault(_)) || is_limit(evidence, reason)
+        }
         StopReason::Cancelled => matches!(evidence, Evidence::Cancelled { .. }),
         StopReason::GuardrailTriggered => matches!(evidence, Evidence::Guardrail { .. }),
         StopReason::CompletionWaived => !end.waived.is_empty(),

@@ -126,6 +126,8 @@ impl Asking {
             return stop(StopReason::Cancelled, Evidence::Cancelled { by: Arc::from("model") });
         } else if fault.code == ModelFaultCode::Deferred {
             StopReason::BackendDeferred
+        } else if fault.code == ModelFaultCode::BudgetReached {
+            StopReason::BudgetReached
         } else {
             StopReason::RuntimeError
         };

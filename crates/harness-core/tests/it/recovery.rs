@@ -145,6 +145,7 @@ async fn what_another_attempt_cannot_mend_ends_the_turn() {
         check(&format!("!{code}"), "runtime_error", "u:go", "u:go a:").await;
     }
     check("!cancelled", "cancelled", "u:go", "u:go a:").await;
+    check("!budget_reached", "budget_reached", "u:go", "u:go").await;
 }
 
 #[tokio::test]

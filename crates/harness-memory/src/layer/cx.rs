@@ -6,7 +6,7 @@ use harness_core::message::{AssistantMessage, Message};
 use harness_core::outcome::{Purpose, TotalUsage};
 use harness_core::port::{DynModel, Ledger, ModelRequest, PreparedAgent};
 use harness_core::transcript::{Prefix, Transcript, View};
-use harness_core::{Cancel, Json, ModelName, ThreadId, Time};
+use harness_core::{Cancel, Json, ModelName, Origin, ThreadId, Time};
 use parking_lot::Mutex;
 
 use super::def::LayerId;
@@ -33,6 +33,15 @@ impl Execution {
     /// A root execution.
     pub fn new(id: impl Into<Arc<str>>) -> Self {
         Self { id: id.into(), thread: None, resource: None, workspace: None, depth: 0 }
+    }
+
+    /// The ids of its work, as far as layers know them.
+    pub(crate) fn origin(&self) -> Origin {
+        let mut origin = Origin::default();
+        origin.thread.clone_from(&self.thread);
+        origin.user.clone_from(&self.resource);
+        origin.workspace.clone_from(&self.workspace);
+        origin
     }
 
     /// A child of this execution in the same conversation.
@@ -177,6 +186,7 @@ impl LayerCx {
             .with_model(name, None);
         let mut request = ModelRequest::new(View::whole(log.prefix()), Arc::new(prepared));
         request.with_tools = false;
+        request.origin = Arc::new(self.execution.origin());
         request.cancel = self.cancel.clone();
         let answer = self.ledger.call(&**model, request).await;
         let usage = answer.as_ref().ok().and_then(|answer| answer.usage.as_deref());

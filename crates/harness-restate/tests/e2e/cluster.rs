@@ -2,14 +2,15 @@
 
 use std::time::{Duration, Instant};
 
-use harness::adapters::{QuotaAsk, QuotaPool as _, RateQuota};
+use harness::adapters::{QuotaAsk, QuotaPool as _, RateQuota, SpendAmount, SpendCharge, SpendPool as _};
+use harness::core::limits::BudgetPeriod;
 use harness::core::message::Message;
 use harness::core::port::Decision;
 use harness::core::testing::event_line;
 use harness::core::{CallDigest, Millis, StopReason, ThreadId};
 use harness::runtime::{ApprovalDecision, Prompt, Status, ThreadAttributes, ThreadService as _};
 use harness_restate::durable::{ThreadStatus, fold};
-use harness_restate::engine::restate::EngineQuota;
+use harness_restate::engine::restate::{EngineQuota, EngineSpend};
 
 use crate::kept::events;
 use crate::on_tokio::on_tokio;
@@ -238,5 +239,27 @@ pub(crate) fn workers_share_a_quota() {
         let granted = grants.iter().map(|grant| u64::from(grant.requests)).sum::<u64>();
         assert!((120..=121 + took.as_secs() * 2 + 2).contains(&granted), "{granted} in {took:?}");
         assert!(grants.iter().any(|grant| grant.wait > Millis(0)), "{grants:?}");
+    });
+}
+
+pub(crate) fn workers_share_budgets() {
+    run(async {
+        let cluster = Cluster::start(1, 2).await;
+        let pools = [(); 2].map(|()| EngineSpend::new(cluster.engine.clone()));
+        let charge = |id, tokens| {
+            let amount = SpendAmount { tokens, cost: "0.5".parse().unwrap() };
+            SpendCharge { id, amount, period: BudgetPeriod::Month }
+        };
+        // One that is delivered twice counts once.
+        let charges =
+            (0..100).map(|number| pools[number % 2].charge("users/ada / b", charge(number as u64 / 2, 3)));
+        for spent in futures_util::future::join_all(charges).await {
+            spent.unwrap();
+        }
+        let look = SpendCharge { period: BudgetPeriod::Month, ..SpendCharge::default() };
+        let spent = pools[0].charge("users/ada / b", look).await.unwrap();
+        assert_eq!((spent.amount.tokens, spent.amount.cost.to_string().as_str()), (150, "25"));
+        let other = pools[1].charge("users/bob", look).await.unwrap();
+        assert_eq!((other.amount, other.until), (SpendAmount::default(), spent.until));
     });
 }

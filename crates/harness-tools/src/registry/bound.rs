@@ -8,12 +8,14 @@ use std::sync::Arc;
 
 #[cfg(feature = "mcp")]
 use futures_util::future::join_all;
+use harness_core::limits::SpendBudget;
 use harness_core::port::Clock;
 use harness_core::tool::{DynTool, Toolbox};
 use harness_diagnostics::{Diagnostic, Document, Fields, Findings, Place, Severity, YamlLimits};
 use harness_host::process::Environment;
 
 use super::agents::Wanted;
+use super::budgets;
 use super::builtin::{self, Builtin, Made, Missing, Workshop, below};
 use super::command::{folder_of, tool_of};
 use super::entry::{self, Entry};
@@ -40,7 +42,8 @@ const INVALID: &str = "tools.registry_faulty";
 /// Code of something that this machine lacks.
 const MISSING: &str = "tools.missing";
 
-const KEYS: [&str; 5] = ["version", "registry_version", "tools", models::SECTION, memory::SECTION];
+const KEYS: [&str; 2] = ["version", "registry_version"];
+const SECTIONS: [&str; 4] = ["tools", models::SECTION, memory::SECTION, budgets::SECTION];
 
 /// The tools that a registry file binds to targets.
 ///
@@ -51,8 +54,9 @@ pub struct Registry {
     tools: BTreeMap<String, Bound>,
     own: ProtectedFiles,
     pub(super) models: BTreeMap<String, ModelEntry>,
+    pub(super) budgets: Vec<SpendBudget>,
     pub(super) wanted: Wanted,
-    memory: Option<MemorySetting>,
+    pub(super) memory: Option<MemorySetting>,
     #[cfg(feature = "mcp")]
     pub(super) servers: BTreeMap<String, Remote>,
 }
@@ -145,7 +149,7 @@ impl Registry {
         let mut tools: BTreeMap<String, Bound> = BTreeMap::new();
         #[cfg(feature = "mcp")]
         let mut servers = BTreeMap::new();
-        let Sections { tools: section, models, memory } = read_root(findings, file)?;
+        let Sections { tools: section, models, budgets, memory } = read_root(findings, file)?;
         for key in models.values().filter_map(ModelEntry::key) {
             if let ModelKey::File(file) = key {
                 workshop.own.add(file);
@@ -171,6 +175,7 @@ impl Registry {
             tools,
             own: workshop.own,
             models,
+            budgets,
             wanted: workshop.wanted,
             memory,
             #[cfg(feature = "mcp")]
@@ -182,11 +187,6 @@ impl Registry {
     /// its descriptor and its key files.
     pub fn protected(&self) -> &ProtectedFiles {
         &self.own
-    }
-
-    /// Memory of the agents; `None` when the file has no section `memory`.
-    pub fn memory(&self) -> Option<&MemorySetting> {
-        self.memory.as_ref()
     }
 
     pub(super) fn document(&self) -> &Document {
@@ -396,6 +396,7 @@ struct Sections<'a> {
     /// `None` if there are no tools, or the section cannot be read.
     tools: Option<Fields<'a>>,
     models: BTreeMap<String, ModelEntry>,
+    budgets: Vec<SpendBudget>,
     memory: Option<MemorySetting>,
 }
 
@@ -407,14 +408,14 @@ fn read_root<'a>(findings: &'a Findings<'a>, file: &Path) -> Result<Sections<'a>
     let Some(root) = Fields::root(findings, "the registry file") else { return Ok(Sections::default()) };
     check_version(&root)?;
     super::release::check(&root);
-    root.known(&KEYS);
-    if !["tools", models::SECTION, memory::SECTION].iter().any(|section| root.has(section)) {
+    root.known(&[&KEYS[..], &SECTIONS].concat());
+    if !SECTIONS.iter().any(|section| root.has(section)) {
         root.missing("tools", "write the targets and their programs below `tools:`");
     }
     let tools = root.section("tools", "write the targets below it, or `{}` for none");
     let folder = folder_of(file);
     let models = models::read(&root, &|path| below(folder, path));
-    Ok(Sections { tools, models, memory: memory::read(&root, folder) })
+    Ok(Sections { tools, models, budgets: budgets::read(&root), memory: memory::read(&root, folder) })
 }
 
 fn check_version(root: &Fields<'_>) -> Result<(), Box<Diagnostic>> {

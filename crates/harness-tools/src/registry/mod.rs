@@ -2,6 +2,7 @@
 
 mod agents;
 mod bound;
+mod budgets;
 mod builtin;
 mod command;
 mod entry;

@@ -346,21 +346,23 @@ const PRICE_KEYS: [&str; 5] = ["input", "output", "cache_read", "cache_write", "
 
 fn price(fields: &Fields<'_>) -> Option<ModelPrice> {
     const FORM: &str = "write US dollars for a million tokens, such as `0.25`";
-    let document = fields.document();
-    let cost = |key: &str| {
-        let node = fields.node(key)?;
-        let is_number = matches!(document.kind(node), Kind::Number(_));
-        let cost = document.written(node).parse().ok().filter(|_| is_number);
-        if cost.is_none() {
-            fields.expected(key, "a price", FORM);
-        }
-        cost
-    };
-    let [input, output, cache_read, cache_write, cache_write_1h] = PRICE_KEYS.map(cost);
+    let [input, output, cache_read, cache_write, cache_write_1h] =
+        PRICE_KEYS.map(|key| cost(fields, key, "a price", FORM));
     for key in ["input", "output"].into_iter().filter(|key| !fields.has(key)) {
         fields.missing(key, FORM);
     }
     Some(ModelPrice { input: input?, output: output?, cache_read, cache_write, cache_write_1h })
+}
+
+/// The amount of money under a key.
+pub(super) fn cost(fields: &Fields<'_>, key: &str, what: &str, form: &str) -> Option<Cost> {
+    let (document, node) = (fields.document(), fields.node(key)?);
+    let is_number = matches!(document.kind(node), Kind::Number(_));
+    let cost = document.written(node).parse().ok().filter(|_| is_number);
+    if cost.is_none() {
+        fields.expected(key, what, form);
+    }
+    cost
 }
 
 fn fallback(fields: &Fields<'_>) -> Option<ModelFallback> {

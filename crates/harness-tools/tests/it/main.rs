@@ -10,6 +10,7 @@
 
 mod approval;
 mod background;
+mod budgets;
 mod builtins;
 mod command;
 mod delegation;

@@ -87,6 +87,7 @@ impl SummaryModel {
         let log: Transcript = [Arc::new(Message::user(user))].into_iter().collect();
         let mut request = ModelRequest::new(View::whole(log.prefix()), Arc::new(prepared));
         request.with_tools = false;
+        request.origin = Arc::clone(&cx.origin);
         request.deadline = cx.deadline;
         request.cancel = cx.cancel.clone();
         let answer = cx.ledger.call(&*self.model, request).await;

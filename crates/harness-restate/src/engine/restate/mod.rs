@@ -7,6 +7,7 @@
 //! | `HarnessStep` | service | private `perform` |
 //! | `HarnessLog` | object, by thread | `keep` `remove` `forget`; private `append`; shared `read` `kept` |
 //! | `HarnessQuota` | object, by model | `take` |
+//! | `HarnessBudget` | object, by account | `charge` |
 //!
 //! A server of Restate is a program of its own, under the Business Source License; it is not part of this crate. Its ports
 //! have no authentication and belong into a private network.
@@ -26,6 +27,7 @@ mod reach;
 mod relay;
 mod run;
 mod service;
+mod spend;
 mod step;
 mod store;
 mod thread;
@@ -37,5 +39,6 @@ pub use client::DurableThreads;
 pub use engine::{Engine, EngineError};
 pub use quota::EngineQuota;
 pub use relay::{RelayError, RelayHub, Relays};
+pub use spend::EngineSpend;
 pub use store::EngineStore;
 pub use worker::{Worker, WorkerBuilder, WorkerError, WorkerOptions};

@@ -25,10 +25,11 @@ use super::quota::Quota;
 use super::relay::{Outbox, Relays};
 use super::run::Run;
 use super::service::define;
+use super::spend::Spend;
 use super::step::Step;
 use super::store::EngineStore;
 use super::thread::Thread;
-use super::{log, quota, run, step, thread};
+use super::{log, quota, run, spend, step, thread};
 use crate::durable::{AgentHost, DriveOptions, Reader, ThreadStore};
 
 /// Streams of one connection. A run in flight has one while it waits for its steps, which need others: few streams could
@@ -192,6 +193,7 @@ impl<H: AgentHost + 'static, S: ThreadStore + Clone + 'static> WorkerBuilder<H, 
             .bind(define(&run::spec(), runs)?)
             .bind(define(&step::spec(options.longest_step.duration()), steps)?)
             .bind(define(&log::spec(), Log)?)
+            .bind(define(&spend::spec(), Spend { clock: Arc::clone(&clock) })?)
             .bind(define(&quota::spec(), Quota { clock: Arc::clone(&clock) })?);
         for key in &keys {
             let invalid = |why: String| WorkerError::IdentityKey { key: key.clone(), why };

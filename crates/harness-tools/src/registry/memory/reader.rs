@@ -7,6 +7,7 @@ use harness_diagnostics::{Fields, suggest};
 
 use super::layer::{self, LayerCommon};
 use super::setting::{BudgetSetting, LayerKind, LayerScope, LayerSetting, MemorySetting};
+use crate::registry::Registry;
 use crate::registry::builtin::below;
 use crate::registry::entry::is_name_char;
 
@@ -30,6 +31,13 @@ const COMMON_KEYS: [&str; 5] = ["scope", "slot", "budget", "placement", "optiona
 
 /// Maximum of every number of tokens and messages.
 const MAX_COUNT: u64 = 1_000_000_000;
+
+impl Registry {
+    /// Memory of the agents; `None` when the file has no section `memory`.
+    pub fn memory(&self) -> Option<&MemorySetting> {
+        self.memory.as_ref()
+    }
+}
 
 /// Reads the section. Relative paths start at `directory`.
 pub(crate) fn read(root: &Fields<'_>, directory: &Path) -> Option<MemorySetting> {

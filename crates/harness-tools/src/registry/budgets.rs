@@ -1,0 +1,74 @@
+//! The section `budgets` of a registry file: what users, tenants or everyone may spend on models.
+
+use harness_core::limits::{BudgetPer, BudgetPeriod, SpendBudget};
+use harness_diagnostics::Fields;
+
+use super::bound::Registry;
+use super::models::cost;
+
+/// Key of the section.
+pub(super) const SECTION: &str = "budgets";
+
+/// Most tokens of a budget.
+const MOST: u64 = 1_000_000_000_000;
+
+impl Registry {
+    /// The budgets of the section `budgets`, in the order of the file.
+    ///
+    /// ```no_run
+    /// # use std::sync::Arc;
+    /// # use harness_core::limits::BudgetPer;
+    /// let registry = harness_tools::Registry::load("registry.yaml")?;
+    /// let each_user = registry.budgets().iter().filter(|budget| budget.per == BudgetPer::User);
+    /// # drop(each_user);
+    /// # Ok::<(), harness_tools::ToolsError>(())
+    /// ```
+    pub fn budgets(&self) -> &[SpendBudget] {
+        &self.budgets
+    }
+}
+
+/// Reads the section `budgets` of a file.
+pub(super) fn read(root: &Fields<'_>) -> Vec<SpendBudget> {
+    let hint = "write `NAME: { per: user, tokens: 1000000 }` for each budget";
+    let Some(section) = root.section(SECTION, hint) else { return Vec::new() };
+    section.keys().filter_map(|name| read_budget(name, &section)).collect()
+}
+
+fn read_budget(name: &str, section: &Fields<'_>) -> Option<SpendBudget> {
+    if name.trim().is_empty() || name.contains(char::is_whitespace) || name.contains('/') {
+        section.key_error(
+            name,
+            format!("invalid budget name `{name}`"),
+            "use a name without spaces and slashes",
+        );
+    }
+    let fields = section.section(name, "write `tokens` or `cost` below it")?;
+    fields.known(&["per", "tokens", "cost", "period"]);
+    let mut budget = SpendBudget::new(name, per(&fields));
+    budget.tokens = fields.whole("tokens", 1, MOST);
+    budget.cost = cost(&fields, "cost", "an amount of money", "write US dollars, such as `2.50`");
+    let periods = BudgetPeriod::ALL.map(|period| (period.as_str(), period));
+    budget.period = fields.one_of("period", &periods).unwrap_or_default();
+    if !fields.has("tokens") && !fields.has("cost") {
+        section.key_error(
+            name,
+            format!("no limit is set in the budget `{name}`"),
+            "write `tokens` or `cost`",
+        );
+    }
+    Some(budget)
+}
+
+fn per(fields: &Fields<'_>) -> BudgetPer {
+    let Some(text) = fields.text("per") else { return BudgetPer::All };
+    match text.strip_prefix("metadata.") {
+        Some(key) if !key.is_empty() => BudgetPer::Metadata(key.into()),
+        None if text == "user" => BudgetPer::User,
+        Some(_) | None => {
+            let hint = "write `user`, or `metadata.KEY` for a key of the thread's metadata; without it, everyone counts together";
+            fields.error("per", format!("`{text}` does not say whose spending counts together"), hint);
+            BudgetPer::All
+        }
+    }
+}
