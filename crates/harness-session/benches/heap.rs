@@ -13,7 +13,7 @@ mod input;
 
 use std::sync::Arc;
 
-use harness_core::message::{Block, Message, ToolResultMessage};
+use harness_core::message::{AssistantMessage, Block, Message, ToolResultMessage};
 use harness_session::{FileSession, OpenOptions};
 use peak_alloc::PeakAlloc;
 
@@ -42,7 +42,7 @@ fn main() {
 
 /// A message, and a result of each of its calls.
 fn with_results(message: Arc<Message>) -> Vec<Arc<Message>> {
-    let calls = message.as_assistant().into_iter().flat_map(|answer| answer.tool_calls());
+    let calls = message.as_assistant().into_iter().flat_map(AssistantMessage::tool_calls);
     let results = calls.map(|call| {
         let found = vec![Block::text(format!("found {}", "x".repeat(180)))];
         Arc::new(Message::from(ToolResultMessage::new(call, found, false)))
