@@ -4,7 +4,7 @@ mod spend;
 #[cfg(test)]
 mod tests;
 
-pub use spend::{BudgetPer, BudgetPeriod, SpendBudget};
+pub use spend::{BudgetPeriod, Payer, SpendBudget};
 
 use serde::{Deserialize, Serialize};
 

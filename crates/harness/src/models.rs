@@ -14,6 +14,7 @@ use harness_adapters::{
     AdapterError, ApiKey, Breaker, BreakerPolicy, CachePolicy, DynQuotaPool, Fallback, FallbackPolicy,
     PriceTable, RateLimit, RateQuota, ResponseCache, Retry, RetryPolicy, TokenPrices,
 };
+use harness_core::limits::Payer;
 use harness_core::port::{Clock, DynModel};
 #[cfg(feature = "http")]
 use harness_tools::ModelProtocol;
@@ -142,6 +143,7 @@ impl RegistryModels {
             Some(quota_of) => RateLimit::shared(model, quota, quota_of(name)),
             None => RateLimit::new(model, quota),
         };
+        let limited = limited.turns(limit.turns.clone().unwrap_or(Payer::User));
         Arc::new(limited.clock(Arc::clone(&self.clock)))
     }
 

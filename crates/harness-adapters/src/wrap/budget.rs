@@ -3,7 +3,7 @@
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
 
-use harness_core::limits::{BudgetPer, BudgetPeriod, SpendBudget};
+use harness_core::limits::{BudgetPeriod, Payer, SpendBudget};
 use harness_core::message::Cost;
 use harness_core::port::{Clock, ModelFault, ModelFaultCode};
 use harness_core::{Fault, FaultSource, Origin, Time};
@@ -24,11 +24,11 @@ pub(super) fn reached(budget: &SpendBudget, spent: &Spent, origin: &Origin) -> O
         let most = budget.cost.filter(|most| spent.amount.cost >= *most)?;
         format!("{} of {most} US dollars", spent.amount.cost)
     };
-    let whose = match (&budget.per, budget.payer(origin).as_deref()) {
-        (BudgetPer::User, Some("")) => " of work without a user".to_owned(),
-        (BudgetPer::User, Some(user)) => format!(" of user `{user}`"),
-        (BudgetPer::Metadata(key), Some("")) => format!(" of work without `{key}`"),
-        (BudgetPer::Metadata(key), Some(value)) => format!(" of {key} `{value}`"),
+    let whose = match (&budget.per, budget.per.of(origin).as_deref()) {
+        (Payer::User, Some("")) => " of work without a user".to_owned(),
+        (Payer::User, Some(user)) => format!(" of user `{user}`"),
+        (Payer::Metadata(key), Some("")) => format!(" of work without `{key}`"),
+        (Payer::Metadata(key), Some(value)) => format!(" of {key} `{value}`"),
         _ => String::new(),
     };
     let text =

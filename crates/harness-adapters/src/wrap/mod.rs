@@ -8,6 +8,7 @@ mod quota;
 mod rate;
 mod retry;
 mod spend;
+mod turns;
 mod watched;
 
 pub use breaker::{Breaker, BreakerPolicy};

@@ -5,12 +5,14 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::time::Duration;
 
+use harness_core::limits::Payer;
 use harness_core::message::AssistantMessage;
 use harness_core::port::{Clock, Deltas, Model, ModelFault, ModelFaultCode, ModelRequest, PreparedAgent};
-use tokio::sync::Mutex;
+use parking_lot::Mutex;
 use tokio::time::Instant;
 
 use super::quota::{DynQuotaPool, LocalPool, QuotaAsk, QuotaGrant, RateQuota};
+use super::turns::Turns;
 
 /// How long a grant of a shared quota is good.
 const GRANT: Duration = Duration::from_secs(1);
@@ -18,7 +20,8 @@ const GRANT: Duration = Duration::from_secs(1);
 /// How long an answer waits until its tokens are paid for, at most.
 const PAYMENT: Duration = Duration::from_secs(1);
 
-/// Wraps a model and lets requests wait, in their order, until the quota has room for them.
+/// Wraps a model and lets requests wait until the quota has room for them. Users take turns, so that one with many requests
+/// delays each other user by one at a time; requests of one user keep their order ([`turns`](Self::turns)).
 ///
 /// What is not used of a minute may be used at once, never more than one minute's worth. Tokens are known
 /// only afterwards: a request waits until earlier ones are paid for, so one long answer may pass the quota and
@@ -45,13 +48,15 @@ pub struct RateLimit<M> {
     inner: M,
     quota: RateQuota,
     clock: Option<Arc<dyn Clock>>,
+    turns: Payer,
     shared: Arc<Shared>,
 }
 
 struct Shared {
     pool: Arc<dyn DynQuotaPool>,
-    /// Granted requests that are left, and when they were granted. Held while a request waits: the lock is fair, so
-    /// requests keep their order.
+    /// Held while a request waits for the quota.
+    turns: Arc<Turns>,
+    /// Granted requests that are left, and when they were granted.
     granted: Mutex<Option<(u32, Instant)>>,
     /// Tokens that were used and are not paid for yet.
     unpaid: AtomicU64,
@@ -68,11 +73,12 @@ impl<M> RateLimit<M> {
     pub fn shared(inner: M, quota: RateQuota, pool: Arc<dyn DynQuotaPool>) -> Self {
         let shared = Shared {
             pool,
+            turns: Arc::default(),
             granted: Mutex::default(),
             unpaid: AtomicU64::new(0),
             waiting: AtomicUsize::new(0),
         };
-        Self { inner, quota, clock: None, shared: Arc::new(shared) }
+        Self { inner, quota, clock: None, turns: Payer::User, shared: Arc::new(shared) }
     }
 
     /// The clock by which a request's deadline is read. Without it the deadline is left to the driver.
@@ -82,17 +88,33 @@ impl<M> RateLimit<M> {
         self
     }
 
+    /// Who takes turns. Default: each user. [`Payer::All`] serves all requests in their order.
+    #[must_use]
+    pub fn turns(mut self, by: Payer) -> Self {
+        self.turns = by;
+        self
+    }
+
+    /// Takes a request that was granted before.
+    fn take_granted(&self) -> bool {
+        match &mut *self.shared.granted.lock() {
+            Some((left @ 1.., at)) if at.elapsed() < GRANT => {
+                *left -= 1;
+                true
+            }
+            Some(_) | None => false,
+        }
+    }
+
     /// Takes a request from the quota, or returns the time to wait for one.
-    async fn take(&self, granted: &mut Option<(u32, Instant)>) -> Result<Option<Duration>, ModelFault> {
-        if let Some((left @ 1.., at)) = granted
-            && at.elapsed() < GRANT
-        {
-            *left -= 1;
+    async fn take(&self) -> Result<Option<Duration>, ModelFault> {
+        if self.take_granted() {
             return Ok(None);
         }
         let waiting = self.shared.waiting.load(Ordering::Relaxed);
         let grant = self.ask(u32::try_from(waiting).unwrap_or(u32::MAX)).await?;
-        *granted = grant.requests.checked_sub(1).map(|left| (left, Instant::now()));
+        let granted = grant.requests.checked_sub(1).map(|left| (left, Instant::now()));
+        *self.shared.granted.lock() = granted;
         Ok(if granted.is_some() { None } else { Some(grant.wait.duration()) })
     }
 
@@ -110,16 +132,17 @@ impl<M> RateLimit<M> {
 
     async fn wait(&self, request: &ModelRequest) -> Result<(), ModelFault> {
         let _waiting = Waiting::new(&self.shared.waiting, self.quota.waiting)?;
-        let mut granted = tokio::select! {
+        let payer = self.turns.of(&request.origin).unwrap_or_default();
+        let _turn = tokio::select! {
             biased;
             () = request.cancel.cancelled() => return Err(cancelled()),
-            granted = self.shared.granted.lock() => granted,
+            turn = self.shared.turns.take(payer) => turn,
         };
         loop {
             let taken = tokio::select! {
                 biased;
                 () = request.cancel.cancelled() => return Err(cancelled()),
-                taken = self.take(&mut granted) => taken?,
+                taken = self.take() => taken?,
             };
             let Some(wait) = taken else { return Ok(()) };
             let deadline = request.deadline.zip(self.clock.as_ref());

@@ -29,7 +29,7 @@ const BYTES: u64 = 4;
 /// ```
 /// use std::sync::Arc;
 /// use harness_adapters::SpendLimit;
-/// use harness_core::limits::{BudgetPer, SpendBudget};
+/// use harness_core::limits::{Payer, SpendBudget};
 /// # use harness_core::{message::AssistantMessage, port::{Clock, Deltas, Model, ModelFault, ModelRequest}};
 /// # struct Hosted;
 /// # impl Model for Hosted {
@@ -39,7 +39,7 @@ const BYTES: u64 = 4;
 /// # }
 ///
 /// # fn limited(clock: Arc<dyn Clock>) -> SpendLimit<Hosted> {
-/// let mut users = SpendBudget::new("users", BudgetPer::User);
+/// let mut users = SpendBudget::new("users", Payer::User);
 /// users.tokens = Some(1_000_000);
 /// SpendLimit::new(Hosted, [users], clock)
 /// # }

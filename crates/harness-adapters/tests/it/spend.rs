@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use harness_adapters::{DynSpendPool, SpendAccount, SpendCharge, SpendLimit, SpendPool, Spent};
-use harness_core::limits::{BudgetPer, BudgetPeriod, SpendBudget};
+use harness_core::limits::{BudgetPeriod, Payer, SpendBudget};
 use harness_core::message::{AssistantMessage, Usage};
 use harness_core::port::{Clock, Deltas, Model, ModelFault, ModelFaultCode as Code, ModelRequest};
 use harness_core::{Cancel, Fault, FaultSource, Json, Origin, Time};
@@ -29,7 +29,7 @@ fn spent(tokens: u64, cost: &str) -> Step {
     Step::answer(AssistantMessage::text("hi").with_usage(usage))
 }
 
-fn budget(name: &str, per: BudgetPer, tokens: Option<u64>, cost: Option<&str>) -> SpendBudget {
+fn budget(name: &str, per: Payer, tokens: Option<u64>, cost: Option<&str>) -> SpendBudget {
     let mut budget = SpendBudget::new(name, per);
     (budget.tokens, budget.cost) = (tokens, cost.map(|cost| cost.parse().unwrap()));
     budget
@@ -56,34 +56,34 @@ async fn check(budgets: &[&SpendBudget], calls: &[(&str, &str)], expected: &str)
 #[tokio::test]
 async fn a_budget_that_is_used_up_rejects_calls_until_its_period_ends() {
     let ada = ("ada", "-");
-    let tokens = budget("users", BudgetPer::User, Some(20), None);
+    let tokens = budget("users", Payer::User, Some(20), None);
     check(&[&tokens], &[ada, ada], "hi").await;
     let text = "budget_reached the budget `users` of user `ada` is used up: 20 of 20 tokens; it is renewed at 2026-02-01T00:00:00.000Z";
     check(&[&tokens], &[ada, ada, ada], text).await;
-    let cost = budget("users", BudgetPer::User, None, Some("0.75"));
+    let cost = budget("users", Payer::User, None, Some("0.75"));
     let text = "budget_reached the budget `users` of user `ada` is used up: 1 of 0.75 US dollars; it is renewed at 2026-02-01T00:00:00.000Z";
     check(&[&cost], &[ada, ada, ada], text).await;
 }
 
 #[tokio::test]
 async fn users_and_tenants_have_a_budget_each_and_nobody_is_without_one() {
-    let users = budget("users", BudgetPer::User, Some(10), None);
+    let users = budget("users", Payer::User, Some(10), None);
     check(&[&users], &[("ada", "-"), ("bob", "-")], "hi").await;
     let text = "budget_reached the budget `users` of work without a user is used up: 10 of 10 tokens; it is renewed at 2026-02-01T00:00:00.000Z";
     check(&[&users], &[("-", "-"), ("-", "-")], text).await;
-    let tenants = budget("tenants", BudgetPer::Metadata("tenant".into()), Some(10), None);
+    let tenants = budget("tenants", Payer::Metadata("tenant".into()), Some(10), None);
     let (one, two) = (r#"{"tenant":"one"}"#, r#"{"tenant":2}"#);
     check(&[&tenants], &[("ada", one), ("ada", two)], "hi").await;
     let text = "budget_reached the budget `tenants` of tenant `2` is used up: 10 of 10 tokens; it is renewed at 2026-02-01T00:00:00.000Z";
     check(&[&users, &tenants], &[("ada", two), ("bob", two)], text).await;
     let text = "budget_reached the budget `house` is used up: 10 of 10 tokens; it is renewed at 2026-02-01T00:00:00.000Z";
-    let house = budget("house", BudgetPer::All, Some(10), None);
+    let house = budget("house", Payer::All, Some(10), None);
     check(&[&house], &[("ada", one), ("bob", two)], text).await;
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_budget_is_renewed_with_its_period() {
-    let mut hourly = budget("house", BudgetPer::All, Some(10), None);
+    let mut hourly = budget("house", Payer::All, Some(10), None);
     hourly.period = BudgetPeriod::Hour;
     let model = SpendLimit::new(
         Scripted::new([spent(10, "0"), spent(10, "0")]),
@@ -132,7 +132,7 @@ impl Pool {
 
 fn limited<M>(model: M, pool: &Arc<Pool>) -> SpendLimit<M> {
     let pool = Arc::clone(pool) as Arc<dyn DynSpendPool>;
-    SpendLimit::shared(model, [budget("house", BudgetPer::All, Some(100), None)], pool)
+    SpendLimit::shared(model, [budget("house", Payer::All, Some(100), None)], pool)
 }
 
 fn shared(steps: Vec<Step>, pool: &Arc<Pool>) -> SpendLimit<Scripted> {

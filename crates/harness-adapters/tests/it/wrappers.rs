@@ -10,9 +10,10 @@ use harness_adapters::{
     Breaker, BreakerPolicy, CachePolicy, DynQuotaPool, Fallback, FallbackPolicy, QuotaAsk, QuotaGrant,
     QuotaLevel, QuotaPool, RateLimit, RateQuota, ResponseCache,
 };
+use harness_core::limits::Payer;
 use harness_core::message::{AssistantMessage, Message, Usage};
 use harness_core::port::{Clock as _, DeltaPart, Model, ModelFault, ModelFaultCode as Code, ModelRequest};
-use harness_core::{Cancel, Fault, FaultSource};
+use harness_core::{Cancel, Fault, FaultSource, Origin};
 use parking_lot::Mutex;
 use tokio::time::Instant;
 
@@ -142,6 +143,30 @@ async fn requests_keep_their_order_and_only_so_many_wait() {
         tokio::join!(told(&model, hello()), told(&model, hello()), told(&model, hello()));
     assert_eq!((first, second), (ok("hi"), ok("hi")));
     assert_eq!(third, Err("2 requests already wait for the quota, the most that may".into()));
+}
+
+/// The users whose requests are served, in their order, when these wait for a quota at once.
+async fn served(by: Payer, users: &str) -> String {
+    let model =
+        RateLimit::new(Scripted::new((0..=users.len()).map(|_| spent(0))), RateQuota::requests(1)).turns(by);
+    assert_eq!(told(&model, hello()).await, ok("hi"));
+    let order = Mutex::new(String::new());
+    let asked = users.chars().map(async |user| {
+        let mut origin = Origin::default();
+        origin.user = Some(user.to_string().into());
+        let mut request = hello();
+        request.origin = Arc::new(origin);
+        assert_eq!(told(&model, request).await, ok("hi"));
+        order.lock().push(user);
+    });
+    join_all(asked).await;
+    order.into_inner()
+}
+
+#[tokio::test(start_paused = true)]
+async fn users_take_turns() {
+    assert_eq!(served(Payer::User, "aaaabbc").await, "abcabaa");
+    assert_eq!(served(Payer::All, "aaaabbc").await, "aaaabbc");
 }
 
 #[tokio::test(start_paused = true)]

@@ -44,26 +44,43 @@ fn next_month(now: Time) -> Option<Time> {
     Some(Time(first.to_zoned(TimeZone::UTC).ok()?.timestamp().as_millisecond()))
 }
 
-/// Whose spending is counted together.
+/// Who pays for work: whose spending a budget counts together, and who takes turns at a rate limit.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
-pub enum BudgetPer {
-    /// Everyone's.
+pub enum Payer {
+    /// Everyone together.
     #[default]
     All,
-    /// That of each user. Work without a user counts as that of one.
+    /// Each user. Work without a user counts as that of one.
     User,
-    /// That of each value of a key in the caller's data, for example `tenant`. Work without it counts as that of one.
+    /// Each value of a key in the caller's data, for example `tenant`. Work without it counts as that of one.
     Metadata(Arc<str>),
+}
+
+impl Payer {
+    /// The payer of work; `None` for everyone together.
+    pub fn of(&self, origin: &Origin) -> Option<Arc<str>> {
+        match self {
+            Self::All => None,
+            Self::User => Some(origin.user.clone().unwrap_or_default()),
+            Self::Metadata(key) => {
+                let data = origin.metadata.as_ref().and_then(|data| data.to::<JsonObject>().ok());
+                let value = data.as_ref().and_then(|data| data.get(key));
+                let text =
+                    value.map(|value| value.to::<String>().unwrap_or_else(|_| value.text().to_owned()));
+                Some(text.unwrap_or_default().into())
+            }
+        }
+    }
 }
 
 /// Tokens and cost that may be spent in a period.
 ///
 /// ```
-/// use harness_core::limits::{BudgetPer, BudgetPeriod, SpendBudget};
+/// use harness_core::limits::{Payer, BudgetPeriod, SpendBudget};
 /// use harness_core::{Origin, Time};
 ///
-/// let mut budget = SpendBudget::new("users", BudgetPer::User);
+/// let mut budget = SpendBudget::new("users", Payer::User);
 /// budget.cost = "2.50".parse().ok();
 /// let mut origin = Origin::default();
 /// origin.user = Some("ada".into());
@@ -76,8 +93,8 @@ pub enum BudgetPer {
 pub struct SpendBudget {
     /// Name. Processes that count together do so by it.
     pub name: Arc<str>,
-    /// Whose spending is counted together.
-    pub per: BudgetPer,
+    /// Whose spending counts together.
+    pub per: Payer,
     /// Tokens of input and output; `None` is unlimited. Default none.
     pub tokens: Option<u64>,
     /// Cost; `None` is unlimited. Default none. Calls whose price is unknown cost nothing.
@@ -88,28 +105,13 @@ pub struct SpendBudget {
 
 impl SpendBudget {
     /// A budget of a day that is not limited yet.
-    pub fn new(name: impl Into<Arc<str>>, per: BudgetPer) -> Self {
+    pub fn new(name: impl Into<Arc<str>>, per: Payer) -> Self {
         Self { name: name.into(), per, tokens: None, cost: None, period: BudgetPeriod::Day }
-    }
-
-    /// Who pays for work; `None` for everyone together.
-    pub fn payer(&self, origin: &Origin) -> Option<Arc<str>> {
-        match &self.per {
-            BudgetPer::All => None,
-            BudgetPer::User => Some(origin.user.clone().unwrap_or_default()),
-            BudgetPer::Metadata(key) => {
-                let data = origin.metadata.as_ref().and_then(|data| data.to::<JsonObject>().ok());
-                let value = data.as_ref().and_then(|data| data.get(key));
-                let text =
-                    value.map(|value| value.to::<String>().unwrap_or_else(|_| value.text().to_owned()));
-                Some(text.unwrap_or_default().into())
-            }
-        }
     }
 
     /// The account that is charged for work.
     pub fn account(&self, origin: &Origin) -> String {
-        match self.payer(origin) {
+        match self.per.of(origin) {
             Some(payer) => format!("{}/{payer}", self.name),
             None => (*self.name).to_owned(),
         }

@@ -1,6 +1,6 @@
 //! The section `budgets` of a registry file: what users, tenants or everyone may spend on models.
 
-use harness_core::limits::{BudgetPer, BudgetPeriod, SpendBudget};
+use harness_core::limits::{BudgetPeriod, Payer, SpendBudget};
 use harness_diagnostics::Fields;
 
 use super::bound::Registry;
@@ -17,9 +17,9 @@ impl Registry {
     ///
     /// ```no_run
     /// # use std::sync::Arc;
-    /// # use harness_core::limits::BudgetPer;
+    /// # use harness_core::limits::Payer;
     /// let registry = harness_tools::Registry::load("registry.yaml")?;
-    /// let each_user = registry.budgets().iter().filter(|budget| budget.per == BudgetPer::User);
+    /// let each_user = registry.budgets().iter().filter(|budget| budget.per == Payer::User);
     /// # drop(each_user);
     /// # Ok::<(), harness_tools::ToolsError>(())
     /// ```
@@ -45,7 +45,7 @@ fn read_budget(name: &str, section: &Fields<'_>) -> Option<SpendBudget> {
     }
     let fields = section.section(name, "write `tokens` or `cost` below it")?;
     fields.known(&["per", "tokens", "cost", "period"]);
-    let mut budget = SpendBudget::new(name, per(&fields));
+    let mut budget = SpendBudget::new(name, per(&fields, "per").unwrap_or_default());
     budget.tokens = fields.whole("tokens", 1, MOST);
     budget.cost = cost(&fields, "cost", "an amount of money", "write US dollars, such as `2.50`");
     let periods = BudgetPeriod::ALL.map(|period| (period.as_str(), period));
@@ -60,15 +60,17 @@ fn read_budget(name: &str, section: &Fields<'_>) -> Option<SpendBudget> {
     Some(budget)
 }
 
-fn per(fields: &Fields<'_>) -> BudgetPer {
-    let Some(text) = fields.text("per") else { return BudgetPer::All };
+/// Whose work a key means.
+pub(super) fn per(fields: &Fields<'_>, key: &str) -> Option<Payer> {
+    let text = fields.text(key)?;
     match text.strip_prefix("metadata.") {
-        Some(key) if !key.is_empty() => BudgetPer::Metadata(key.into()),
-        None if text == "user" => BudgetPer::User,
+        Some(key) if !key.is_empty() => Some(Payer::Metadata(key.into())),
+        None if text == "user" => Some(Payer::User),
+        None if text == "all" => Some(Payer::All),
         Some(_) | None => {
-            let hint = "write `user`, or `metadata.KEY` for a key of the thread's metadata; without it, everyone counts together";
-            fields.error("per", format!("`{text}` does not say whose spending counts together"), hint);
-            BudgetPer::All
+            let hint = "write `user`, `all`, or `metadata.KEY` for a key of the thread's metadata";
+            fields.error(key, format!("`{text}` does not say whose work it is"), hint);
+            None
         }
     }
 }

@@ -8,12 +8,14 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use harness_core::Json;
+use harness_core::limits::Payer;
 use harness_core::message::Cost;
 
 use harness_diagnostics::document::Kind;
 use harness_diagnostics::{Fields, suggest};
 
 use super::bound::Registry;
+use super::budgets::per;
 use super::entry::MAX_TIMEOUT;
 
 /// Key of the section.
@@ -164,6 +166,8 @@ pub struct ModelRate {
     pub tokens: Option<u32>,
     /// Largest number of waiting requests. `None` uses the default.
     pub waiting: Option<u32>,
+    /// Who takes turns. `None`: each user.
+    pub turns: Option<Payer>,
 }
 
 /// Circuit breaker of a model. `None` uses the default of the field.
@@ -397,11 +401,12 @@ fn retry(fields: &Fields<'_>) -> Option<ModelRetry> {
 }
 
 fn rate_limit(fields: &Fields<'_>) -> Option<ModelRate> {
-    let limits = below(fields, "rate_limit", &["requests", "tokens", "waiting"])?;
+    let limits = below(fields, "rate_limit", &["requests", "tokens", "waiting", "turns"])?;
     let limit = ModelRate {
         requests: count(&limits, "requests"),
         tokens: count(&limits, "tokens"),
         waiting: count(&limits, "waiting"),
+        turns: per(&limits, "turns"),
     };
     if limit.requests.is_none() && limit.tokens.is_none() {
         fields.error("rate_limit", "no limit is set", "write `requests` or `tokens` per minute");

@@ -45,7 +45,7 @@ fn faults_have_their_places() {
     check(
         "  a b: { tokens: 1 }\n  users: { per: tenant, cost: x, period: year, token: 1 }\n",
         "tools.yaml:3:3: invalid budget name `a b`; use a name without spaces and slashes
-tools.yaml:4:17: budgets.users.per: `tenant` does not say whose spending counts together; write `user`, or `metadata.KEY` for a key of the thread's metadata; without it, everyone counts together
+tools.yaml:4:17: budgets.users.per: `tenant` does not say whose work it is; write `user`, `all`, or `metadata.KEY` for a key of the thread's metadata
 tools.yaml:4:31: budgets.users.cost must be an amount of money, not `x`; write US dollars, such as `2.50`
 tools.yaml:4:42: budgets.users.period must be `hour`, `day` or `month`, not `year`
 tools.yaml:4:48: unknown key `token` in budgets.users; did you mean `tokens`?",

@@ -3,6 +3,7 @@
 use std::path::Path;
 use std::time::Duration;
 
+use harness_core::limits::Payer;
 use harness_core::message::Cost;
 use harness_tools::{ModelEntry, ModelKey, ModelProtocol, Registry};
 
@@ -37,7 +38,7 @@ const FULL: &str = r#"
     price: { input: 0.25, output: 2, cache_read: 0.025, cache_write: 1, cache_write_1h: 1.5 }
     fallback: { models: [other, openai/gpt-5], each: 20s, longest: 1m }
     retry: { attempts: 5, first_wait: 1s, longest_wait: 30s }
-    rate_limit: { requests: 60, tokens: 100000, waiting: 8 }
+    rate_limit: { requests: 60, tokens: 100000, waiting: 8, turns: metadata.tenant }
     breaker: { faults: 3, cool_down: 10s }
     cache: { answers: 10, bytes: 1MiB }
   other: { base_url: "http://127.0.0.1:8080", auth: { file: keys/other } }
@@ -70,6 +71,7 @@ fn models_carry_every_key() {
     assert_eq!((retry.attempts, retry.longest_wait), (Some(5), Some(Duration::from_secs(30))));
     let limit = house.rate_limit.as_ref().unwrap();
     assert_eq!((limit.requests, limit.tokens, limit.waiting), (Some(60), Some(100_000), Some(8)));
+    assert_eq!(limit.turns, Some(Payer::Metadata("tenant".into())));
     let breaker = house.breaker.as_ref().unwrap();
     assert_eq!((breaker.faults, breaker.cool_down), (Some(3), Some(Duration::from_secs(10))));
     let cache = house.cache.as_ref().unwrap();

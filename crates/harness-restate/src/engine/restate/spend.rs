@@ -24,12 +24,12 @@ use crate::durable::fault;
 /// ```
 /// use std::sync::Arc;
 /// use harness::adapters::SpendLimit;
-/// use harness::core::limits::{BudgetPer, SpendBudget};
+/// use harness::core::limits::{Payer, SpendBudget};
 /// use harness::core::port::DynModel;
 /// use harness_restate::engine::restate::{Engine, EngineSpend};
 ///
 /// fn limited(model: Arc<dyn DynModel>, engine: &Engine) -> SpendLimit<Arc<dyn DynModel>> {
-///     let mut users = SpendBudget::new("users", BudgetPer::User);
+///     let mut users = SpendBudget::new("users", Payer::User);
 ///     users.tokens = Some(1_000_000);
 ///     SpendLimit::shared(model, [users], Arc::new(EngineSpend::new(engine.clone())))
 /// }
