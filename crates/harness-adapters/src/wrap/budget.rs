@@ -1,4 +1,4 @@
-//! What users may spend on models, in one process or counted by several together.
+//! Accounts of spending on models, of one process or shared by several.
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
@@ -16,7 +16,7 @@ const COUNTED: usize = 100_000;
 /// Charges that are remembered, so that one which arrives twice counts once.
 const REMEMBERED: usize = 64;
 
-/// Why a budget has no room for another call.
+/// Error of a call that exceeds a budget; `None` while the budget has room.
 pub(super) fn reached(budget: &SpendBudget, spent: &Spent, origin: &Origin) -> Option<ModelFault> {
     let so_far = if let Some(most) = budget.tokens.filter(|most| spent.amount.tokens >= *most) {
         format!("{} of {most} tokens", spent.amount.tokens)
@@ -64,7 +64,7 @@ pub struct SpendCharge {
     pub period: BudgetPeriod,
 }
 
-/// What an account has spent in the period at hand.
+/// Spending of an account in the current period.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Spent {
     /// The amount so far.
@@ -78,7 +78,7 @@ pub struct Spent {
 /// [`SpendLimit::shared`](super::SpendLimit::shared) charges one. Workers of a durable engine have
 /// `harness_restate::engine::restate::EngineSpend`.
 pub trait SpendPool: Send + Sync {
-    /// Charges an account, and returns what it has spent in the period at hand.
+    /// Charges an account, and returns its spending in the current period.
     ///
     /// # Errors
     /// If the accounts cannot be reached. The charge may have been made, and is then made once more with the next one.
@@ -92,7 +92,7 @@ harness_core::twin! {
     }
 }
 
-/// An account: what was spent in the period at hand.
+/// An account: the spending of the current period.
 ///
 /// ```
 /// use harness_adapters::{SpendAccount, SpendAmount, SpendCharge};
@@ -119,7 +119,7 @@ pub struct SpendAccount {
 }
 
 impl SpendAccount {
-    /// Charges an amount to the period of `now`. A time before the period at hand counts as in it.
+    /// Charges an amount to the period of `now`. A time before the current period counts as in it.
     pub fn charge(&mut self, now: Time, charge: SpendCharge) -> Spent {
         if now >= self.spent.until {
             self.spent = Spent { amount: SpendAmount::default(), until: charge.period.end(now) };

@@ -64,7 +64,7 @@ pub struct QuotaGrant {
 /// Port: a quota that several processes share.
 ///
 /// [`RateLimit::shared`](super::RateLimit::shared) takes its requests from one. Workers of a durable engine have one per model:
-/// `harness_restate::engine::restate::EngineQuotas`.
+/// `harness_restate::engine::restate::EngineQuota`.
 pub trait QuotaPool: Send + Sync {
     /// Pays for tokens, and takes requests from the quota. Must not wait until there are any.
     ///

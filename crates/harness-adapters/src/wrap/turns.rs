@@ -65,7 +65,7 @@ impl Turns {
     }
 }
 
-/// A turn.
+/// The lock, until it is dropped.
 pub(super) struct Turn {
     turns: Arc<Turns>,
     is_over: bool,
