@@ -240,7 +240,8 @@ impl AgUiRun {
 
     fn report(&mut self, report: &Report, pending: Vec<ProposedCall>) {
         let verdict = Verdict::of(report, pending.len());
-        let has_answer = !matches!(verdict, Verdict::Pending | Verdict::Cancelled | Verdict::Failed);
+        let has_answer =
+            !matches!(verdict, Verdict::Pending | Verdict::Unfunded | Verdict::Cancelled | Verdict::Failed);
         if has_answer && !self.has_text {
             self.whole(report.answer());
         }
@@ -261,9 +262,12 @@ impl AgUiRun {
                 self.finish(report, &json!({ "type": "interrupt", "interrupts": interrupts }));
             }
             Verdict::Cancelled => self.finish(report, &json!({ "type": "cancelled" })),
-            Verdict::Answered | Verdict::Limited | Verdict::Filtered | Verdict::Refused | Verdict::Failed => {
-                self.stopped(report);
-            }
+            Verdict::Answered
+            | Verdict::Limited
+            | Verdict::Unfunded
+            | Verdict::Filtered
+            | Verdict::Refused
+            | Verdict::Failed => self.stopped(report),
         }
     }
 

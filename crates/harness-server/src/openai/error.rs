@@ -11,6 +11,9 @@ use utoipa::{IntoResponses, ToSchema};
 
 use crate::fault::{ErrorDetail, Fault};
 
+/// Code and type of an error for a budget that is used up.
+pub(super) const INSUFFICIENT_QUOTA: &str = "insufficient_quota";
+
 /// First parts of the paths whose errors have this form.
 const PATHS: [&str; 4] = ["/v1/models", "/v1/chat/completions", "/v1/responses", "/v1/conversations"];
 
@@ -25,7 +28,8 @@ pub(crate) struct OpenAiError {
 pub(crate) struct OpenAiErrorDetail {
     /// Human-readable message.
     message: String,
-    /// `invalid_request_error`, `authentication_error`, `permission_error`, `rate_limit_error` or `server_error`.
+    /// `invalid_request_error`, `authentication_error`, `permission_error`, `rate_limit_error`, `insufficient_quota` or
+    /// `server_error`.
     r#type: &'static str,
     /// Path of the invalid field in the request body.
     param: Option<String>,
@@ -41,7 +45,7 @@ impl OpenAiError {
         Self {
             error: OpenAiErrorDetail {
                 message,
-                r#type: type_of(status),
+                r#type: type_of(status, kind),
                 param: path.clone(),
                 code: kind.clone(),
             },
@@ -53,8 +57,9 @@ impl OpenAiError {
     }
 }
 
-fn type_of(status: StatusCode) -> &'static str {
+fn type_of(status: StatusCode, code: &str) -> &'static str {
     match status {
+        StatusCode::TOO_MANY_REQUESTS if code == INSUFFICIENT_QUOTA => INSUFFICIENT_QUOTA,
         StatusCode::UNAUTHORIZED => "authentication_error",
         StatusCode::FORBIDDEN => "permission_error",
         StatusCode::TOO_MANY_REQUESTS => "rate_limit_error",
@@ -99,7 +104,7 @@ const ANY: [(&str, &str); 11] = [
     ("409", "The thread is busy"),
     ("413", "The body is too large"),
     ("415", "The body is not declared as JSON"),
-    ("429", "Too many requests of this client"),
+    ("429", "Too many requests of this client, or a budget is used up (`insufficient_quota`)"),
     ("500", "The run failed"),
     ("503", "The server is full or stopping"),
 ];

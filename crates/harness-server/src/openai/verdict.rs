@@ -1,10 +1,15 @@
 //! Ends of runs as the APIs of OpenAI name them.
 
+use axum::http::StatusCode;
 use harness::core::message::FinishReason;
+use harness::core::Evidence;
 use harness::core::{Outcome, StopReason};
 use harness::runtime::Report;
 use serde::Serialize;
 use utoipa::ToSchema;
+
+use super::error::INSUFFICIENT_QUOTA;
+use crate::fault::Fault;
 
 /// End of a run, with what the APIs distinguish.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -13,6 +18,8 @@ pub(crate) enum Verdict {
     Answered,
     /// A limit was reached; there may be a partial answer.
     Limited,
+    /// A budget of the user, the tenant or everyone is used up.
+    Unfunded,
     /// A guardrail or a policy ended the run.
     Filtered,
     /// The model refused.
@@ -32,10 +39,25 @@ impl Verdict {
             Outcome::Completed | Outcome::NeedsClarification | Outcome::AwaitingApproval => {
                 if is_cut(report) { Self::Limited } else { Self::Answered }
             }
+            Outcome::Deferred if is_unfunded(report) => Self::Unfunded,
             Outcome::Deferred => Self::Limited,
             Outcome::Failed => failure(report.reason()),
         }
     }
+}
+
+/// Whether a budget of more than the run is used up. The run's own limits have evidence of their own.
+fn is_unfunded(report: &Report) -> bool {
+    report.reason() == StopReason::BudgetReached && matches!(report.end.stop.evidence, Evidence::Fault(_))
+}
+
+/// Error for a run without an answer, with the code that OpenAI has for a budget that is used up.
+pub(super) fn failed(verdict: Verdict, report: &Report) -> Fault {
+    let message = report.problem().unwrap_or_else(|| "the run failed".to_owned());
+    if verdict == Verdict::Unfunded {
+        return Fault::new(StatusCode::TOO_MANY_REQUESTS, INSUFFICIENT_QUOTA, message);
+    }
+    Fault::new(StatusCode::INTERNAL_SERVER_ERROR, report.reason().as_str(), message)
 }
 
 #[expect(clippy::wildcard_enum_match_arm, reason = "all other failures are errors of the server")]

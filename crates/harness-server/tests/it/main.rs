@@ -11,6 +11,7 @@ mod access;
 mod ag_ui;
 mod approvals;
 mod bounds;
+mod budgets;
 mod chat_completions;
 mod connections;
 mod crowd;

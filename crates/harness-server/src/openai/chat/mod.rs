@@ -19,7 +19,7 @@ pub(super) use self::view::ChatUsage;
 use self::view::{ChatCompletion, Head};
 use super::error::{AnyOpenAiFault, without_retry};
 use super::events::ChatEvent;
-use super::verdict::Verdict;
+use super::verdict::{self, Verdict};
 use crate::app::App;
 use crate::body::Body;
 use crate::drive::{self, Ended, Job, Whole};
@@ -76,7 +76,7 @@ pub(crate) async fn create_chat_completion(
 fn completion(head: Head, ended: Ended) -> Result<ChatCompletion, Fault> {
     match ended {
         Ended::Report { report, pending } => match Verdict::of(&report, pending.len()) {
-            verdict @ (Verdict::Pending | Verdict::Cancelled | Verdict::Failed) => {
+            verdict @ (Verdict::Pending | Verdict::Unfunded | Verdict::Cancelled | Verdict::Failed) => {
                 Err(problem(verdict, &report, &pending))
             }
             verdict @ (Verdict::Answered | Verdict::Limited | Verdict::Filtered | Verdict::Refused) => {
@@ -100,6 +100,5 @@ fn problem(
         return Fault::new(StatusCode::FORBIDDEN, "approval_required", message)
             .hint("chat completions cannot ask for it: use POST /v1/responses or a thread");
     }
-    let message = report.problem().unwrap_or_else(|| "the run failed".to_owned());
-    Fault::new(StatusCode::INTERNAL_SERVER_ERROR, report.reason().as_str(), message)
+    verdict::failed(verdict, report)
 }

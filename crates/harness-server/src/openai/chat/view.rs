@@ -130,8 +130,11 @@ pub(super) fn finish_reason(verdict: Verdict) -> &'static str {
     match verdict {
         Verdict::Limited => "length",
         Verdict::Filtered => "content_filter",
-        Verdict::Answered | Verdict::Refused | Verdict::Pending | Verdict::Cancelled | Verdict::Failed => {
-            "stop"
-        }
+        Verdict::Answered
+        | Verdict::Refused
+        | Verdict::Pending
+        | Verdict::Unfunded
+        | Verdict::Cancelled
+        | Verdict::Failed => "stop",
     }
 }

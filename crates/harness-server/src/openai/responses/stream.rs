@@ -6,7 +6,7 @@ use axum::response::sse::Event;
 use harness::runtime::ThreadEvent;
 use serde_json::{Value, json};
 
-use super::super::verdict::Verdict;
+use super::super::verdict::{self, Verdict};
 use super::output::Output;
 use super::store::StoredResponse;
 use super::view::{Problem, ResponseView};
@@ -63,10 +63,17 @@ impl Running {
         };
         self.view.end(&report, pending.len());
         let answer = Some(report.answer());
-        let (answer, refusal) = match Verdict::of(&report, pending.len()) {
+        let verdict = Verdict::of(&report, pending.len());
+        if verdict == Verdict::Unfunded && !self.is_streamed {
+            if self.owns_thread {
+                self.app.discard(&self.thread).await;
+            }
+            return Err(verdict::failed(verdict, &report));
+        }
+        let (answer, refusal) = match verdict {
             Verdict::Refused => (None, answer),
             Verdict::Answered | Verdict::Limited | Verdict::Filtered => (answer, None),
-            Verdict::Pending | Verdict::Cancelled | Verdict::Failed => (None, None),
+            Verdict::Pending | Verdict::Unfunded | Verdict::Cancelled | Verdict::Failed => (None, None),
         };
         self.output.end(answer, refusal, &pending);
         let frames = self.frames();

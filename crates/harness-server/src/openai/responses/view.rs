@@ -7,6 +7,7 @@ use serde_json::{Map, Value, json};
 use utoipa::ToSchema;
 
 use super::super::described::{AnswerFormat, ConversationId, OutputItem};
+use super::super::error::INSUFFICIENT_QUOTA;
 use super::super::usage::Tokens;
 use super::super::verdict::{RunDetail, Verdict};
 use super::request::{Asked, Continued};
@@ -67,7 +68,7 @@ pub(crate) struct ResponseView {
 /// Error of a failed run.
 #[derive(Clone, Debug, Serialize, ToSchema)]
 pub(super) struct Problem {
-    /// `server_error`.
+    /// `server_error` or `insufficient_quota`.
     code: &'static str,
     /// Human-readable message.
     message: String,
@@ -76,6 +77,12 @@ pub(super) struct Problem {
 impl Problem {
     pub(super) fn new(message: String) -> Self {
         Self { code: "server_error", message }
+    }
+
+    fn of(verdict: Verdict, report: &Report) -> Self {
+        let code = if verdict == Verdict::Unfunded { INSUFFICIENT_QUOTA } else { "server_error" };
+        let message = report.problem().unwrap_or_else(|| Outcome::Failed.as_str().to_owned());
+        Self { code, message }
     }
 }
 
@@ -182,11 +189,10 @@ impl ResponseView {
             Verdict::Answered | Verdict::Refused | Verdict::Pending => ("completed", None),
             Verdict::Limited => ("incomplete", incomplete("max_output_tokens")),
             Verdict::Filtered => ("incomplete", incomplete("content_filter")),
-            Verdict::Cancelled | Verdict::Failed => ("failed", None),
+            Verdict::Unfunded | Verdict::Cancelled | Verdict::Failed => ("failed", None),
         };
         if self.status == "failed" {
-            let message = report.problem().unwrap_or_else(|| Outcome::Failed.as_str().to_owned());
-            self.error = Some(Problem::new(message));
+            self.error = Some(Problem::of(verdict, report));
         }
         self.usage = Tokens::of(report).map(ResponseUsage::from);
         self.harness = Some(RunDetail::of(report));

@@ -73,11 +73,16 @@ pub(crate) struct Desk {
 
 impl Desk {
     pub(crate) fn new() -> Self {
-        Self::build(None, |builder| builder)
+        Self::build(Echo, None, |builder| builder)
+    }
+
+    /// With another model.
+    pub(crate) fn of(model: impl Model + 'static) -> Self {
+        Self::build(model, None, |builder| builder)
     }
 
     pub(crate) fn with(change: impl FnOnce(harness::Builder) -> harness::Builder) -> Self {
-        Self::build(None, change)
+        Self::build(Echo, None, change)
     }
 
     /// With sessions in a folder.
@@ -90,10 +95,11 @@ impl Desk {
         folder: &Path,
         change: impl FnOnce(harness::Builder) -> harness::Builder,
     ) -> Self {
-        Self::build(Some(SessionStore::new(folder)), change)
+        Self::build(Echo, Some(SessionStore::new(folder)), change)
     }
 
     fn build(
+        model: impl Model + 'static,
         sessions: Option<SessionStore>,
         change: impl FnOnce(harness::Builder) -> harness::Builder,
     ) -> Self {
@@ -114,7 +120,7 @@ impl Desk {
         let pay = tool_fn("pay", "Pays", |paid: Amount, _| async move {
             Ok::<_, std::io::Error>(format!("paid {}", paid.amount))
         });
-        let builder = Harness::new(Echo).tool(slow).tool(pay.needs_approval()).approver(approvals.clone());
+        let builder = Harness::new(model).tool(slow).tool(pay.needs_approval()).approver(approvals.clone());
         let builder = sessions.iter().cloned().fold(builder, harness::Builder::sessions);
         let runtime = change(builder).build_runtime().unwrap();
         Self { approvals, began, go, runtime, sessions }

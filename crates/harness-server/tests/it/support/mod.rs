@@ -4,7 +4,7 @@ mod client;
 mod desk;
 
 pub(crate) use client::{Client, Frame};
-pub(crate) use desk::{Desk, Server};
+pub(crate) use desk::{Desk, Echo, Server};
 
 use std::time::Duration;
 
