@@ -1,6 +1,8 @@
 //! Nothing is kept of a turn but what it said.
 
-use harness_core::message::{AssistantMessage, Message};
+use std::sync::Arc;
+
+use harness_core::message::{AssistantMessage, Message, Usage};
 use harness_core::port::{DeltaPart, Deltas, Model, ModelFault, ModelRequest};
 use harness_runtime::{DeliveryMode, ModelChoice, Thread, ThreadConfig};
 
@@ -12,7 +14,9 @@ struct Instant;
 impl Model for Instant {
     async fn step(&self, _: ModelRequest, deltas: &dyn Deltas) -> Result<AssistantMessage, ModelFault> {
         deltas.part(DeltaPart::Text("yes".to_owned()));
-        Ok(AssistantMessage::text("yes"))
+        let mut answer = AssistantMessage::text("yes");
+        answer.usage = Some(Arc::new(Usage::tokens(10, 1)));
+        Ok(answer)
     }
 }
 

@@ -1,8 +1,8 @@
 //! Ends of runs as the APIs of OpenAI name them.
 
 use axum::http::StatusCode;
-use harness::core::message::FinishReason;
 use harness::core::Evidence;
+use harness::core::message::FinishReason;
 use harness::core::{Outcome, StopReason};
 use harness::runtime::Report;
 use serde::Serialize;

@@ -7,6 +7,7 @@ mod texts;
 
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
+use std::sync::LazyLock;
 
 use expect_test::expect_file;
 
@@ -21,7 +22,7 @@ messages may change. This page is generated from the source; `…` is a value. C
 with examples: [diagnostics](diagnostics.md). Reasons for the end of a run are [stop reasons](stop-reasons.md).
 ";
 
-fn codes() -> Codes {
+static CODES: LazyLock<Codes> = LazyLock::new(|| {
     let mut codes = Codes::new();
     for entry in std::fs::read_dir(root().join("crates")).unwrap() {
         let directory = entry.unwrap().path();
@@ -31,7 +32,7 @@ fn codes() -> Codes {
     }
     codes.retain(|code, _| !texts::NOT_CODES.contains(&code.as_str()));
     codes
-}
+});
 
 /// The page, and what it lacks.
 fn page(codes: &Codes) -> (String, Vec<String>) {
@@ -82,21 +83,19 @@ fn cell(text: &str) -> String {
 
 #[test]
 fn the_page_is_current_and_complete() {
-    let codes = codes();
-    let (page, lacking) = page(&codes);
+    let (page, lacking) = page(&CODES);
     assert_eq!(lacking, Vec::<String>::new());
     expect_file!["../../../../../docs/reference/errors.md"].assert_eq(&page);
 }
 
 #[test]
 fn every_text_and_area_is_used() {
-    let codes = codes();
     let stale: Vec<&str> =
-        texts::TEXTS.iter().map(|(code, ..)| *code).filter(|code| !codes.contains_key(*code)).collect();
+        texts::TEXTS.iter().map(|(code, ..)| *code).filter(|code| !CODES.contains_key(*code)).collect();
     assert_eq!(stale, Vec::<&str>::new(), "codes that the source no longer has");
     // `harness-descriptor` checks the page with the others.
     let elsewhere = ["context", "descriptor", "hash", "yaml"];
-    let areas: BTreeSet<&str> = codes.keys().filter_map(|code| code.split('.').next()).collect();
+    let areas: BTreeSet<&str> = CODES.keys().filter_map(|code| code.split('.').next()).collect();
     let listed = texts::AREAS.iter().map(|(area, _)| *area).chain(elsewhere).collect::<BTreeSet<_>>();
     assert_eq!(areas, listed);
 }

@@ -56,77 +56,86 @@ impl World {
 /// Timelines that are tried.
 const SEEDS: u64 = 10_000;
 
-/// A timeline with the trick breaks that law.
+/// A timeline with a request after the time limit, which few have. It is tried first.
+const LATE: u64 = 5_069;
+
+/// Each of these laws is broken by a timeline with the trick.
 #[track_caller]
-fn check(trick: Trick, law: &str) {
+fn check(trick: Trick, laws: &[&str]) {
+    let mut unbroken = laws.to_vec();
     let mut told = Vec::new();
-    let broken = (1..=SEEDS).any(|seed| {
+    for seed in std::iter::once(LATE).chain(1..=SEEDS) {
         let faults = play(seed, Some(trick)).faults();
-        let broken = faults.iter().any(|fault| fault.contains(law));
+        unbroken.retain(|law| !faults.iter().any(|fault| fault.contains(law)));
+        if unbroken.is_empty() {
+            return;
+        }
         told.extend(faults);
-        broken
-    });
-    assert!(broken, "{trick:?} does not break `{law}`, but: {told:#?}");
+    }
+    panic!("{trick:?} does not break {unbroken:?}, but: {told:#?}");
 }
 
 #[test]
 fn a_message_that_is_lost_is_noticed() {
-    check(Trick::LosesMessage, "stands 0 times, not Once");
+    check(Trick::LosesMessage, &["stands 0 times, not Once"]);
 }
 
 #[test]
 fn a_message_that_is_written_twice_is_noticed() {
-    check(Trick::WritesTwice, "stands 2 times, not Once");
+    check(Trick::WritesTwice, &["stands 2 times, not Once"]);
 }
 
 #[test]
 fn a_result_that_is_lost_is_noticed() {
-    check(Trick::LosesResult, "law 1: ");
+    check(Trick::LosesResult, &["law 1: "]);
 }
 
 #[test]
 fn a_call_that_runs_twice_is_noticed() {
-    check(Trick::ClaimsRepeatable, "law 5: ");
+    check(Trick::ClaimsRepeatable, &["law 5: "]);
 }
 
 #[test]
 fn messages_in_another_order_are_noticed() {
-    check(Trick::Swaps, " came before <");
+    check(Trick::Swaps, &[" came before <"]);
 }
 
 #[test]
 fn a_history_that_comes_back_without_its_end_is_noticed() {
-    check(Trick::LoadsShort, "its session holds");
-    check(Trick::LoadsShort, "a request: ");
+    check(Trick::LoadsShort, &["its session holds", "a request: "]);
 }
 
 #[test]
 fn waiters_that_are_never_told_are_noticed() {
-    check(Trick::Hangs, "nothing happens any more; waiting");
+    check(Trick::Hangs, &["nothing happens any more; waiting"]);
 }
 
 #[test]
 fn a_session_with_two_owners_is_noticed() {
-    check(Trick::StaysOpen, "is open twice");
+    check(Trick::StaysOpen, &["is open twice"]);
 }
 
 #[test]
 fn an_abort_beyond_the_grace_is_noticed() {
-    check(Trick::Oversleeps, "an abort took ");
+    check(Trick::Oversleeps, &["an abort took "]);
 }
 
 #[test]
 fn limits_that_do_not_hold_are_noticed() {
-    check(Trick::IsGenerous, "request 3 of a turn, at most 2");
-    check(Trick::IsGenerous, "call 2 of a turn, at most 1");
-    check(Trick::IsGenerous, " ms old, at most ");
-    check(Trick::IsGenerous, "a request after ");
-    check(Trick::Oversleeps, " ms old, at most ");
+    let laws = [
+        "request 3 of a turn, at most 2",
+        "call 2 of a turn, at most 1",
+        " ms old, at most ",
+        "a request after ",
+    ];
+    check(Trick::IsGenerous, &laws);
+    check(Trick::Oversleeps, &[" ms old, at most "]);
 }
 
 #[test]
 fn readers_that_are_told_something_else_are_noticed() {
-    check(Trick::Miscounts, " came in the place of ");
-    check(Trick::SkipsEvent, " came in the place of ");
-    check(Trick::TellsAnother, "another was told ");
+    for trick in [Trick::Miscounts, Trick::SkipsEvent] {
+        check(trick, &[" came in the place of "]);
+    }
+    check(Trick::TellsAnother, &["another was told "]);
 }
