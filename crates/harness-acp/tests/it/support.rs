@@ -2,6 +2,7 @@
 //! model that does what it is told.
 
 use std::collections::{HashMap, VecDeque};
+use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -251,9 +252,17 @@ pub(crate) async fn with_editor(
     act: impl AsyncFnOnce(Editor),
 ) {
     let (near, serving) = serve(AcpServer::new(host).named("test", "1"));
-    let (from, to) = split(near);
     let heard = Heard::default();
     *heard.replies.lock() = replies.into_iter().collect();
+    edit(near, heard, Box::new(move |editor| Box::pin(async move { act(editor).await }))).await;
+    serving.await.unwrap();
+}
+
+/// What an editor does. Boxed, because the connection of a client takes long to compile for each.
+type Acts<'a> = Box<dyn FnOnce(Editor) -> Pin<Box<dyn Future<Output = ()> + 'a>> + 'a>;
+
+async fn edit(stream: DuplexStream, heard: Heard, act: Acts<'_>) {
+    let (from, to) = split(stream);
     let (updates, asks) = (heard.clone(), heard.clone());
     Client
         .v1()
@@ -297,7 +306,6 @@ pub(crate) async fn with_editor(
         })
         .await
         .unwrap();
-    serving.await.unwrap();
 }
 
 fn line(update: &SessionUpdate) -> String {
