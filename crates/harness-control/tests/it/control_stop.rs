@@ -2,8 +2,10 @@
 
 use harness_control::{ControlEvent, ControlSpec, FeedbackKind, SignalSpec, StallSpec, StopCode, WorkSpec};
 use harness_core::decide::{Check, CheckDecision, CheckVerdict, DecideCx, Points, Subject, check};
+use harness_core::port::{ModelFault, ModelFaultCode};
+use harness_core::testing::ModelStep;
 use harness_core::tool::{ToolDef, ToolOutcome};
-use harness_core::{Fault, Json};
+use harness_core::{Evidence, Fault, Json, Outcome};
 
 use crate::controlled::{Scene, calls, done, impatient, says};
 
@@ -111,6 +113,19 @@ fn turns_without_calls_are_prompted_before_they_count_as_an_end() {
         "continuation_prompt continuation_prompt agent_working continuation_prompt continuation_prompt agent_done",
         "completion_waived done signal:waived",
     );
+}
+
+#[test]
+fn a_budget_of_more_than_the_run_ends_it() {
+    let refused = ModelFault::new(ModelFaultCode::BudgetReached, "the budget `users` is used up");
+    let replies = [ModelStep::from(says("a")), ModelStep::from(refused)];
+    let control = ControlSpec::default().with_signal(SignalSpec::default().patience(2, 0));
+    let scene = Scene::new(control.with_stall(StallSpec::after(2)), replies);
+    let played = scene.play();
+    assert_eq!(played.decisions(), ["continuation_prompt", "budget"]);
+    assert_eq!(played.end.outcome(), Outcome::Deferred);
+    let said = if let Evidence::Fault(fault) = &played.end.stop.evidence { &*fault.message } else { "" };
+    assert_eq!(said, "the budget `users` is used up");
 }
 
 #[test]

@@ -12,7 +12,7 @@ use harness_core::message::{AssistantMessage, Message, ToolCall};
 use harness_core::outcome::StopMode;
 use harness_core::port::{DynCompactor, ModelRequest};
 use harness_core::run::{Run, RunSpec};
-use harness_core::testing::{EventLog, ScriptedModel, VirtualClock};
+use harness_core::testing::{EventLog, ModelStep, ScriptedModel, VirtualClock};
 use harness_core::tool::{DynTool, Tool, ToolCx, ToolDef, ToolOutcome, Toolbox};
 use harness_core::transcript::Transcript;
 use harness_core::{Cancel, End, Json, Origin, RunId, Time};
@@ -35,7 +35,7 @@ impl Tool for Says {
 pub(crate) struct Scene {
     pub(crate) spec: RunSpec,
     pub(crate) control: ControlSpec,
-    pub(crate) replies: Vec<AssistantMessage>,
+    pub(crate) replies: Vec<ModelStep>,
     pub(crate) facts: Option<StandardFacts>,
     pub(crate) compactor: Option<Arc<dyn DynCompactor>>,
     checks: Vec<Guarded<dyn DynCheck>>,
@@ -75,7 +75,7 @@ pub(crate) fn impatient() -> ControlSpec {
 }
 
 impl Scene {
-    pub(crate) fn new(control: ControlSpec, replies: impl IntoIterator<Item = AssistantMessage>) -> Self {
+    pub(crate) fn new(control: ControlSpec, replies: impl IntoIterator<Item: Into<ModelStep>>) -> Self {
         let mut spec = RunSpec::default();
         spec.limits.turns = 12;
         let mut signal = ToolDef::new("work_complete", "ends the work");
@@ -83,7 +83,7 @@ impl Scene {
         let scene = Self {
             spec,
             control,
-            replies: replies.into_iter().collect(),
+            replies: replies.into_iter().map(Into::into).collect(),
             facts: None,
             compactor: None,
             checks: Vec::new(),
