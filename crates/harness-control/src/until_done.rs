@@ -8,7 +8,7 @@ use harness_core::message::Message;
 use harness_core::outcome::Waiver;
 use harness_core::port::{Checked, CheckedAs, Control, Review, RunNext, RunProgress, RunStop, TurnEnd};
 use harness_core::run::Run;
-use harness_core::{End, Evidence, Json, Outcome, StopReason};
+use harness_core::{End, Json, Outcome, StopReason};
 use serde::{Deserialize, Serialize};
 
 use super::decide::{DecisionCx, Refusal};
@@ -199,7 +199,7 @@ impl UntilDone {
             (Outcome::Failed, _) => TurnOutcome::Ended(StopCode::Failed),
             (Outcome::Deferred, StopReason::ContextOverflow) => TurnOutcome::Ended(StopCode::ContextOverflow),
             (Outcome::Deferred, StopReason::BackendDeferred) => TurnOutcome::Ended(StopCode::BackendDeferred),
-            (Outcome::Deferred, _) if turn.is_spent || is_unfunded(end) => {
+            (Outcome::Deferred, _) if turn.is_spent || end.stop.is_over_shared_budget() => {
                 TurnOutcome::Ended(StopCode::Budget)
             }
             (Outcome::Deferred, _) if over == (TurnOutcome::Done { signal: true }) => over,
@@ -296,11 +296,6 @@ fn decision_cx<'a>(
 }
 
 /// The limit that prevents another turn, unless the turn ended the run.
-/// Whether a budget of more than the run is used up: no other turn gets an answer.
-fn is_unfunded(end: &End) -> bool {
-    end.reason() == StopReason::BudgetReached && matches!(end.stop.evidence, Evidence::Fault(_))
-}
-
 fn limit_of(turn: &TurnEnd<'_>, outcome: TurnOutcome) -> Option<Reached> {
     match outcome {
         TurnOutcome::Ended(_) => None,

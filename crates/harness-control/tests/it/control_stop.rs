@@ -116,7 +116,7 @@ fn turns_without_calls_are_prompted_before_they_count_as_an_end() {
 }
 
 #[test]
-fn a_budget_of_more_than_the_run_ends_it() {
+fn a_shared_budget_that_is_used_up_ends_the_run() {
     let refused = ModelFault::new(ModelFaultCode::BudgetReached, "the budget `users` is used up");
     let replies = [ModelStep::from(says("a")), ModelStep::from(refused)];
     let control = ControlSpec::default().with_signal(SignalSpec::default().patience(2, 0));

@@ -190,6 +190,20 @@ impl Stop {
     pub fn outcome(&self) -> Outcome {
         self.reason.outcome()
     }
+
+    /// Whether a budget that several runs share is used up, such as that of a user: no further call is answered. A limit
+    /// of the run itself has [`Evidence::Limit`].
+    ///
+    /// ```
+    /// use harness_core::{Evidence, Fault, FaultSource, Stop, StopReason};
+    ///
+    /// let refused = Fault::new(FaultSource::Model, "budget_reached", "the budget `users` is used up");
+    /// assert!(Stop::new(StopReason::BudgetReached, Evidence::Fault(refused)).is_over_shared_budget());
+    /// assert!(!Stop::from(StopReason::BudgetReached).is_over_shared_budget());
+    /// ```
+    pub fn is_over_shared_budget(&self) -> bool {
+        self.reason == StopReason::BudgetReached && matches!(self.evidence, Evidence::Fault(_))
+    }
 }
 
 impl From<StopReason> for Stop {

@@ -241,7 +241,7 @@ impl AgUiRun {
     fn report(&mut self, report: &Report, pending: Vec<ProposedCall>) {
         let verdict = Verdict::of(report, pending.len());
         let has_answer =
-            !matches!(verdict, Verdict::Pending | Verdict::Unfunded | Verdict::Cancelled | Verdict::Failed);
+            !matches!(verdict, Verdict::Pending | Verdict::OverBudget | Verdict::Cancelled | Verdict::Failed);
         if has_answer && !self.has_text {
             self.whole(report.answer());
         }
@@ -264,7 +264,7 @@ impl AgUiRun {
             Verdict::Cancelled => self.finish(report, &json!({ "type": "cancelled" })),
             Verdict::Answered
             | Verdict::Limited
-            | Verdict::Unfunded
+            | Verdict::OverBudget
             | Verdict::Filtered
             | Verdict::Refused
             | Verdict::Failed => self.stopped(report),

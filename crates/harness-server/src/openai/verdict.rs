@@ -1,7 +1,6 @@
 //! Ends of runs as the APIs of OpenAI name them.
 
 use axum::http::StatusCode;
-use harness::core::Evidence;
 use harness::core::message::FinishReason;
 use harness::core::{Outcome, StopReason};
 use harness::runtime::Report;
@@ -19,7 +18,7 @@ pub(crate) enum Verdict {
     /// A limit was reached; there may be a partial answer.
     Limited,
     /// A budget of the user, the tenant or everyone is used up.
-    Unfunded,
+    OverBudget,
     /// A guardrail or a policy ended the run.
     Filtered,
     /// The model refused.
@@ -39,22 +38,17 @@ impl Verdict {
             Outcome::Completed | Outcome::NeedsClarification | Outcome::AwaitingApproval => {
                 if is_cut(report) { Self::Limited } else { Self::Answered }
             }
-            Outcome::Deferred if is_unfunded(report) => Self::Unfunded,
+            Outcome::Deferred if report.end.stop.is_over_shared_budget() => Self::OverBudget,
             Outcome::Deferred => Self::Limited,
             Outcome::Failed => failure(report.reason()),
         }
     }
 }
 
-/// Whether a budget of more than the run is used up. The run's own limits have evidence of their own.
-fn is_unfunded(report: &Report) -> bool {
-    report.reason() == StopReason::BudgetReached && matches!(report.end.stop.evidence, Evidence::Fault(_))
-}
-
 /// Error for a run without an answer, with the code that OpenAI has for a budget that is used up.
 pub(super) fn failed(verdict: Verdict, report: &Report) -> Fault {
     let message = report.problem().unwrap_or_else(|| "the run failed".to_owned());
-    if verdict == Verdict::Unfunded {
+    if verdict == Verdict::OverBudget {
         return Fault::new(StatusCode::TOO_MANY_REQUESTS, INSUFFICIENT_QUOTA, message);
     }
     Fault::new(StatusCode::INTERNAL_SERVER_ERROR, report.reason().as_str(), message)

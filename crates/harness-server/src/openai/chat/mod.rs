@@ -76,7 +76,7 @@ pub(crate) async fn create_chat_completion(
 fn completion(head: Head, ended: Ended) -> Result<ChatCompletion, Fault> {
     match ended {
         Ended::Report { report, pending } => match Verdict::of(&report, pending.len()) {
-            verdict @ (Verdict::Pending | Verdict::Unfunded | Verdict::Cancelled | Verdict::Failed) => {
+            verdict @ (Verdict::Pending | Verdict::OverBudget | Verdict::Cancelled | Verdict::Failed) => {
                 Err(problem(verdict, &report, &pending))
             }
             verdict @ (Verdict::Answered | Verdict::Limited | Verdict::Filtered | Verdict::Refused) => {

@@ -61,7 +61,7 @@ impl Chunks {
             Ended::Gone => Vec::new(),
             Ended::Failed(fault) => vec![failed(fault)],
             Ended::Report { report, pending } => match Verdict::of(report, pending.len()) {
-                verdict @ (Verdict::Pending | Verdict::Unfunded | Verdict::Cancelled | Verdict::Failed) => {
+                verdict @ (Verdict::Pending | Verdict::OverBudget | Verdict::Cancelled | Verdict::Failed) => {
                     vec![failed(&problem(verdict, report, pending))]
                 }
                 verdict @ (Verdict::Answered | Verdict::Limited | Verdict::Filtered | Verdict::Refused) => {

@@ -133,7 +133,7 @@ pub(super) fn finish_reason(verdict: Verdict) -> &'static str {
         Verdict::Answered
         | Verdict::Refused
         | Verdict::Pending
-        | Verdict::Unfunded
+        | Verdict::OverBudget
         | Verdict::Cancelled
         | Verdict::Failed => "stop",
     }

@@ -64,7 +64,7 @@ impl Running {
         self.view.end(&report, pending.len());
         let answer = Some(report.answer());
         let verdict = Verdict::of(&report, pending.len());
-        if verdict == Verdict::Unfunded && !self.is_streamed {
+        if verdict == Verdict::OverBudget && !self.is_streamed {
             if self.owns_thread {
                 self.app.discard(&self.thread).await;
             }
@@ -73,7 +73,7 @@ impl Running {
         let (answer, refusal) = match verdict {
             Verdict::Refused => (None, answer),
             Verdict::Answered | Verdict::Limited | Verdict::Filtered => (answer, None),
-            Verdict::Pending | Verdict::Unfunded | Verdict::Cancelled | Verdict::Failed => (None, None),
+            Verdict::Pending | Verdict::OverBudget | Verdict::Cancelled | Verdict::Failed => (None, None),
         };
         self.output.end(answer, refusal, &pending);
         let frames = self.frames();

@@ -80,7 +80,7 @@ impl Problem {
     }
 
     fn of(verdict: Verdict, report: &Report) -> Self {
-        let code = if verdict == Verdict::Unfunded { INSUFFICIENT_QUOTA } else { "server_error" };
+        let code = if verdict == Verdict::OverBudget { INSUFFICIENT_QUOTA } else { "server_error" };
         let message = report.problem().unwrap_or_else(|| Outcome::Failed.as_str().to_owned());
         Self { code, message }
     }
@@ -189,7 +189,7 @@ impl ResponseView {
             Verdict::Answered | Verdict::Refused | Verdict::Pending => ("completed", None),
             Verdict::Limited => ("incomplete", incomplete("max_output_tokens")),
             Verdict::Filtered => ("incomplete", incomplete("content_filter")),
-            Verdict::Unfunded | Verdict::Cancelled | Verdict::Failed => ("failed", None),
+            Verdict::OverBudget | Verdict::Cancelled | Verdict::Failed => ("failed", None),
         };
         if self.status == "failed" {
             self.error = Some(Problem::of(verdict, report));
