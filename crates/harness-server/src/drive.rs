@@ -61,10 +61,13 @@ pub(crate) struct Job {
     decisions: Vec<(ProposedCall, Decision)>,
     /// Whether the thread is deleted at the end.
     ephemeral: bool,
+    /// Whether decisions continue it, so that it may take several runs.
+    is_decided: bool,
 }
 
 impl Job {
-    /// Starts a run. Calls that require approval are parked, except those with a decision.
+    /// Starts a run. Calls that require approval are parked, except those with a decision. Decisions about calls of
+    /// sub-agents continue the run where it is parked.
     pub(crate) async fn start(
         app: &Arc<App>,
         thread: ThreadId,
@@ -73,15 +76,34 @@ impl Job {
         ephemeral: bool,
     ) -> Result<Self, Fault> {
         let events = app.threads.events_boxed(&thread, StartAt::Live).await?;
-        let started = app.threads.start_boxed(&thread, prompt).await;
-        let job = Self { app: Arc::clone(app), thread, events, decisions, ephemeral };
+        let is_inside = |(shown, _): &(ProposedCall, Decision)| shown.origin.thread.as_ref() != Some(&thread);
+        let is_decided = decisions.iter().any(is_inside);
+        let mut job = Self { app: Arc::clone(app), thread, events, decisions, ephemeral, is_decided };
+        let started = if is_decided {
+            job.decide(&prompt).await
+        } else {
+            app.threads.start_boxed(&job.thread, prompt).await.map(drop).map_err(Fault::from)
+        };
         match started {
-            Ok(_) => Ok(job),
-            Err(error) => {
+            Ok(()) => Ok(job),
+            Err(fault) => {
                 tokio::spawn(job.finish());
-                Err(error.into())
+                Err(fault)
             }
         }
+    }
+
+    /// Gives the decisions to the thread, which continues with them.
+    async fn decide(&mut self, prompt: &Prompt) -> Result<(), Fault> {
+        if !prompt.messages.is_empty() {
+            let text = "a message comes with decisions about calls of sub-agents, which it would drop";
+            return Err(Fault::unreadable(text).hint("decide first, and send the message after the answer"));
+        }
+        for (shown, decision) in std::mem::take(&mut self.decisions) {
+            let decision = ApprovalDecision { approval: shown.id(), digest: shown.digest(), decision };
+            self.app.threads.decide_boxed(&self.thread, decision).await?;
+        }
+        Ok(())
     }
 
     /// Follows the run to its end, and aborts it if the client disconnects.
@@ -130,11 +152,13 @@ impl Job {
             // The next request of the client must not find the thread busy.
             let _ = threads.wait_idle_boxed(&self.thread).await;
         }
-        let pending = if report.outcome() == Outcome::AwaitingApproval {
-            parked(&self.app, &self.thread).await.unwrap_or_default()
-        } else {
-            Vec::new()
-        };
+        let waits = report.outcome() == Outcome::AwaitingApproval;
+        let pending =
+            if waits { parked(&self.app, &self.thread).await.unwrap_or_default() } else { Vec::new() };
+        if waits && pending.is_empty() && self.is_decided {
+            // All is decided: another run continues it.
+            return None;
+        }
         Some(Ended::Report { report: Arc::clone(report), pending })
     }
 

@@ -4,7 +4,7 @@ use std::borrow::Cow;
 use std::sync::Arc;
 
 use harness_core::limits::{Amount, Limits};
-use harness_core::message::{Cost, ToolCall, Usage};
+use harness_core::message::{ApprovalRequest, Cost, ToolCall, Usage};
 use harness_core::tool::{ArgumentFault, DynTool, Tool, ToolCx, ToolDef, ToolOutcome};
 use harness_core::{Json, Origin};
 use parking_lot::Mutex;
@@ -146,18 +146,27 @@ pub struct SubagentReport {
     pub spent: Amount,
     /// Usage for the totals of the turn.
     pub usage: Option<Arc<Usage>>,
+    /// Requests of the sub-agent that wait for a person. With any, the call is pending, and asks for the same sub-agent again
+    /// when it is granted ([`ToolOutcome::approvals`]).
+    pub approvals: Vec<ApprovalRequest>,
 }
 
 impl SubagentReport {
     /// Creates a report with an answer.
     pub fn answered(answer: impl Into<String>, iterations: u32) -> Self {
-        Self { answer: Ok(answer.into()), iterations, spent: Amount::NONE, usage: None }
+        Self {
+            answer: Ok(answer.into()),
+            iterations,
+            spent: Amount::NONE,
+            usage: None,
+            approvals: Vec::new(),
+        }
     }
 
     /// Creates a report with an error.
     pub fn failed(code: SubagentCode, message: impl Into<String>, iterations: u32) -> Self {
         let fault = SubagentFault { code, message: message.into() };
-        Self { answer: Err(fault), iterations, spent: Amount::NONE, usage: None }
+        Self { answer: Err(fault), iterations, spent: Amount::NONE, usage: None, approvals: Vec::new() }
     }
 }
 
@@ -409,6 +418,7 @@ fn outcome_of(name: &str, report: &SubagentReport) -> ToolOutcome {
         answered(&SubagentAnswer { ok: error.is_none(), output, error, iterations, subagent: name });
     outcome.spent = report.spent;
     outcome.usage.clone_from(&report.usage);
+    outcome.approvals.clone_from(&report.approvals);
     outcome
 }
 

@@ -6,7 +6,8 @@ use harness_core::driver::{ChildRun, Ports, drive};
 use harness_core::event::{Fold, Hub};
 use harness_core::limits::{Amount, Limits};
 use harness_core::machine::Start;
-use harness_core::message::{AssistantMessage, Message, ToolCall, Usage};
+use harness_core::message::{ApprovalRequest, AssistantMessage, Message, ToolCall, Usage};
+use harness_core::outcome::{Continuation, ContinuationKind};
 use harness_core::port::{AgentConfig, DynContextPipeline, SingleAgent};
 use harness_core::run::{Run, RunSpec};
 use harness_core::tool::{
@@ -14,7 +15,7 @@ use harness_core::tool::{
 };
 use harness_core::transcript::Transcript;
 use harness_core::turn::TurnSpec;
-use harness_core::{End, Fault, Origin, Outcome, ParentCall, RunId, StopReason, Time, ToolName};
+use harness_core::{End, Evidence, Fault, Origin, Outcome, ParentCall, RunId, StopReason, Time, ToolName};
 
 use crate::subagent::{Exchange, SubagentAsk, SubagentCode, SubagentReport, SubagentRunner};
 
@@ -24,7 +25,7 @@ use crate::subagent::{Exchange, SubagentAsk, SubagentCode, SubagentReport, Subag
 /// It spends the grant of the call: its limits of iterations, tool calls, tokens and cost are the smaller of
 /// its own and the granted ones, its time limit is the remaining time of the caller's turn. The usage of its
 /// model, layers and compactor is reported as its spending. A call that needs approval and gets none ends it
-/// with `subagent_error`.
+/// with `subagent_error`, unless it runs elsewhere ([`ToolCx::children`]): then the call is pending with it.
 ///
 /// Its work has a separate [`Origin`], whose [`parent`](Origin::parent) is the call that started it. Tools,
 /// gates and observers see it.
@@ -139,7 +140,7 @@ impl SubagentRunner for TurnRunner {
         if let Some(children) = ask.cx.children.clone().filter(|_| ask.earlier.is_empty()) {
             let spec = Arc::new(spec(&ask, children.started()));
             return match children.run(ChildRun::new(ports, spec, origin, Arc::new(prompt)).into()).await {
-                Ok(end) => report(&end),
+                Ok(end) => SubagentReport { approvals: approvals(&end), ..report(&end) },
                 Err(why) => SubagentReport::failed(SubagentCode::SubagentError, why, 0),
             };
         }
@@ -186,6 +187,20 @@ fn report(end: &End) -> SubagentReport {
         None => usage,
     }));
     report
+}
+
+/// What a sub-agent waits for that can be continued.
+fn approvals(end: &End) -> Vec<ApprovalRequest> {
+    let is_pending = |made: &Continuation| made.kind == ContinuationKind::Approval;
+    if !end.continuation.as_deref().is_some_and(is_pending) {
+        return Vec::new();
+    }
+    #[expect(clippy::wildcard_enum_match_arm, reason = "no other evidence has requests")]
+    match &end.stop.evidence {
+        Evidence::Held(requests) => requests.clone(),
+        Evidence::Approval(request) => vec![request.clone()],
+        _ => Vec::new(),
+    }
 }
 
 /// A registry with hidden tools.

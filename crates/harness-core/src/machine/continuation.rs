@@ -145,7 +145,7 @@ crate::wire_enum! {
         NotParked = "resume.not_parked",
         /// The decision is about other arguments, or another tool contract.
         OtherCall = "resume.other_call",
-        /// The request has no arguments to edit.
+        /// The request has no arguments to edit, or its call has started.
         NotEditable = "resume.not_editable",
         /// The checkpoint has another version.
         RunVersion = "run_resume.version",
@@ -360,6 +360,10 @@ impl Continuation {
                     let text =
                         format!("the decision for call `{call}` is about {seen}, but {parked} is pending");
                     return refused(ResumeErrorKind::OtherCall, text);
+                }
+                if parked.work.is_some() && matches!(decision, Decision::Edited(_)) {
+                    let text = format!("call `{call}` has started; it can only be granted or denied");
+                    return refused(ResumeErrorKind::NotEditable, text);
                 }
             } else if self.request.as_ref().is_none_or(|request| *call != request.id.as_str()) {
                 let text = format!("call `{call}` is not pending; pending calls: {}", waiting());

@@ -53,6 +53,35 @@ pub struct PendingCall {
     /// Arguments to execute; `None` in data of earlier versions.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub arguments: Option<Json>,
+    /// Work of the call, if it has started: the decisions are about that. `None` for a call that is held before it starts.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub work: Option<Box<PendingWork>>,
+}
+
+/// Work of a call, such as that of a sub-agent, that waits for approval.
+///
+/// ```
+/// use harness_core::outcome::PendingWork;
+///
+/// /// What a person has to decide.
+/// fn asked(work: &PendingWork) -> Vec<&str> {
+///     work.requests.iter().map(|request| request.summary.as_str()).collect()
+/// }
+/// # let _ = asked;
+/// ```
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
+#[non_exhaustive]
+pub struct PendingWork {
+    /// Attempt of the call, from 1. It is performed again under the same number.
+    pub attempt: u32,
+    /// Requests of the work ([`ToolOutcome::approvals`](crate::tool::ToolOutcome::approvals)).
+    pub requests: Vec<ApprovalRequest>,
+}
+
+impl PendingWork {
+    pub(crate) fn new(attempt: u32, requests: Vec<ApprovalRequest>) -> Self {
+        Self { attempt, requests }
+    }
 }
 
 /// Data that resumes a stopped turn, version 1. Newer versions are rejected.

@@ -48,7 +48,7 @@ mod usage;
 
 pub(crate) use crate::fault::{Fault, FaultSource};
 pub(crate) use continuation::{CONTINUATION_VERSION, WAITING};
-pub use continuation::{Continuation, ContinuationKind, PendingCall};
+pub use continuation::{Continuation, ContinuationKind, PendingCall, PendingWork};
 pub(crate) use end::End;
 pub use end::Waiver;
 pub use evidence::{AskReason, Question, ThinEvidence, ToolEvidence};

@@ -161,7 +161,7 @@ pub fn limits(end: &End, limits: &Amount) -> Result<(), BrokenLaw> {
 }
 
 /// Checks law 7 on the events of finished runs, in the order of their receipt: the numbers of each run have no gaps, its
-/// time does not go back, its end is its last event, and each call that started ended once.
+/// time does not go back, its end is its last event, and each call that started ended once, unless its work waits for approval.
 ///
 /// # Errors
 /// The first event out of place.
@@ -210,11 +210,24 @@ fn ended_calls(events: &[&Event]) -> Result<(), BrokenLaw> {
             *open.entry(&call.id).or_default() -= 1;
         }
     }
-    match open.iter().find(|(_, count)| **count != 0) {
-        Some((call, count)) if *count > 0 => {
+    match open.into_iter().find(|(call, count)| *count != i64::from(waits(events, call))) {
+        Some((call, count)) if count > 0 => {
             ensure(false, 7, || format!("call `{call}` started and did not end"))
         }
         Some((call, _)) => ensure(false, 7, || format!("call `{call}` ended and did not start")),
         None => Ok(()),
     }
+}
+
+/// Whether a call is pending at the end, with work that it started.
+fn waits(events: &[&Event], call: &CallId) -> bool {
+    let end = events.iter().rev().find_map(|event| {
+        let (EventKind::RunFinished { end } | EventKind::TurnFinished { end }) = &event.kind else {
+            return None;
+        };
+        Some(end)
+    });
+    let mut pending =
+        end.and_then(|end| end.continuation.as_ref()).into_iter().flat_map(|made| &made.pending);
+    pending.any(|pending| pending.call_id == *call && pending.work.is_some())
 }

@@ -69,6 +69,7 @@ pub trait Children: fmt::Debug + Send + Sync {
     fn started(&self) -> Time;
 
     /// The end of the child. The future may never complete: the driver then runs the child, and calls the tool once more
-    /// when it has the end.
+    /// when it has the end. A child that ends because it waits for approval is continued when the call is performed again
+    /// ([`ToolOutcome::approvals`](super::ToolOutcome::approvals)).
     fn run(&self, child: Child) -> ChildFuture;
 }

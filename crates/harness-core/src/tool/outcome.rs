@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use crate::ids::CallId;
 use crate::json::Json;
 use crate::limits::Amount;
-use crate::message::{Block, ToolCall, ToolResultMessage, Usage};
+use crate::message::{ApprovalRequest, Block, ToolCall, ToolResultMessage, Usage};
 use crate::object::JsonObject;
 use crate::time::Time;
 use crate::tool::IntoToolOutcome as _;
@@ -125,6 +125,10 @@ pub struct ToolOutcome {
     /// Work that outlives its call.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ongoing: Option<Box<Ongoing>>,
+    /// Requests of the call's own work, such as that of a sub-agent, that wait for a person. With any, the call has no result
+    /// yet: it is pending, and is performed again, with the same attempt and idempotency key, when it is granted.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub approvals: Vec<ApprovalRequest>,
     /// Whether the tool requests the end of the turn. It ends if every call of the batch does.
     #[serde(default)]
     pub terminate: bool,

@@ -6,7 +6,7 @@
 use std::ops::ControlFlow::{Break, Continue};
 use std::sync::Arc;
 
-use super::calling::{Batch, CallState, Finished, Progress, not_run_outcome};
+use super::calling::{Batch, CallState, Finished, Progress, interrupted, not_performed, not_run_outcome};
 use super::reviewing::keep_answer;
 use super::stage::Stage;
 use super::state::{TurnCx, TurnData};
@@ -19,6 +19,7 @@ use crate::outcome::{
 };
 use crate::port::PreparedAgent;
 use crate::time::Time;
+use crate::tool::ToolStatus;
 
 #[derive(Debug)]
 pub(super) struct Closing {
@@ -67,8 +68,8 @@ impl Closing {
     /// Answers calls whose start could not be stored; they do not run.
     pub(super) fn refuse_unstored(&mut self, turn: &mut TurnCx<'_>, calls: Vec<Pending>) -> Option<End> {
         let Stage::Calling(batch) = &mut self.left else { return None };
-        for (at, outcome) in batch.take_unstored(&mut turn.cx, calls) {
-            finish(turn, batch, at, Finished::not_run(outcome));
+        for (at, finished) in batch.take_unstored(&mut turn.cx, calls) {
+            finish(turn, batch, at, finished);
         }
         if turn.cx.idle() { self.settle(turn) } else { None }
     }
@@ -155,6 +156,8 @@ fn take_late_of_call(turn: &mut TurnCx<'_>, batch: &mut Batch, pending: Pending,
     match (pending, reply) {
         (Pending::Tool(at), Reply::Tool(result)) => {
             if let Some((outcome, fault)) = batch.charge(turn, at, result) {
+                let waits = !outcome.approvals.is_empty();
+                let outcome = if waits { Arc::new(interrupted(ToolStatus::Cancelled)) } else { outcome };
                 finish(turn, batch, at, Finished::ran(outcome, fault));
             }
         }
@@ -225,7 +228,8 @@ fn answer_rest(turn: &mut TurnCx<'_>, batch: &mut Batch, stop: &Stop) {
     let why = format!("the turn ended first ({})", stop.reason);
     (batch.checking, batch.showing) = (None, None);
     for at in batch.places(|slot| slot.finished().is_none() && !(parks && slot.is_parked())) {
-        finish(turn, batch, at, Finished::not_run(not_run_outcome(&why)));
+        let finished = batch.slot(at).map(|slot| not_performed(slot, not_run_outcome(&why)));
+        finished.into_iter().for_each(|finished| finish(turn, batch, at, finished));
     }
     stop_batch(turn, batch);
     // What layers added comes behind the last result, or, behind a parked call, later.
@@ -298,7 +302,7 @@ fn pending_calls(data: &TurnData, cx: &Cx<'_>, batch: &Batch) -> Vec<PendingCall
 
 /// A parked call: what it was parked as first, or else what it is now.
 fn pending_call(data: &TurnData, cx: &Cx<'_>, slot: &CallState, message: u64) -> PendingCall {
-    if let Some(parked) = slot.parked_as.as_deref() {
+    if let Some(parked) = slot.parked_as.as_deref().filter(|_| slot.started.is_none()) {
         return PendingCall { message, ..parked.clone() };
     }
     let run = cx.sh.origin.run.clone();
@@ -312,6 +316,7 @@ fn pending_call(data: &TurnData, cx: &Cx<'_>, slot: &CallState, message: u64) ->
         digest: digest.unwrap_or_else(|| "".into()),
         run,
         arguments: Some(slot.call.arguments.clone()),
+        work: slot.work.clone(),
     }
 }
 

@@ -7,7 +7,7 @@
 
 use std::sync::Arc;
 
-use super::calling::{Batch, CallState, Finished, Progress, emit_decision, not_run_outcome};
+use super::calling::{Batch, CallState, Finished, Progress, emit_decision, interrupted, not_run_outcome};
 use super::opening::Opening;
 use super::reviewing::Reviewing;
 use super::stage::{Stage, Step, WAIT, enter};
@@ -110,7 +110,7 @@ impl Opening {
         let mut batch = reopened(turn, &open);
         for slot in batch.slots.iter_mut().skip(open.answered) {
             let before = start.open_calls.iter().find(|open| open.call == slot.call.id);
-            if before.is_none() && take_decision(&mut turn.cx, slot, start) {
+            if take_decision(&mut turn.cx, slot, start, before.is_some()) {
                 continue;
             }
             let how = settle_open(&turn.cx, slot, before, continues && !open.broken);
@@ -159,27 +159,34 @@ fn reopened(turn: &TurnCx<'_>, open: &Open) -> Box<Batch> {
     batch
 }
 
-/// Applies the decision about a parked call that never started. Returns whether that settles it; a call that may run now
-/// is repaired like any other.
-fn take_decision(cx: &mut Cx<'_>, slot: &mut CallState, start: &Start) -> bool {
+/// Applies the decision about a parked call: one that never started, or whose work waits. Returns whether that settles it; a
+/// call that may run now is repaired like any other.
+fn take_decision(cx: &mut Cx<'_>, slot: &mut CallState, start: &Start, has_started: bool) -> bool {
     let pending = start.continuation.iter().flat_map(|made| &made.pending);
     let Some(parked) = pending.into_iter().find(|parked| parked.call_id == slot.call.id) else {
         return false;
     };
-    if start.decisions.is_empty() {
+    if start.decisions.is_empty() || has_started && parked.work.is_none() {
         return false;
     }
     let given = start.decisions.iter().find(|decided| decided.call == slot.call.id);
     let decision = given.map_or(Decision::Later, |decided| decided.decision.clone());
     slot.held = Some(parked.reason.clone());
+    slot.work.clone_from(&parked.work);
     slot.parked_as = Some(Box::new(parked.clone()));
-    if given.is_some() {
+    // It is performed again as it was.
+    if let Some(work) = &parked.work {
+        slot.attempt = work.attempt;
+        let ran = parked.arguments.as_ref().filter(|ran| **ran != slot.call.arguments);
+        ran.cloned().into_iter().for_each(|ran| slot.rewrite(ran));
+    }
+    if given.is_some() && slot.work.is_none() {
         emit_decision(cx, slot.call.id.clone(), &decision);
     }
     match decision {
         Decision::Granted => {
             (slot.granted, slot.held) = (true, None);
-            false
+            slot.work.is_some()
         }
         Decision::Edited(arguments) => {
             slot.edit(arguments);
@@ -210,9 +217,7 @@ fn settle_open(cx: &Cx<'_>, slot: &mut CallState, before: Option<&OpenCall>, con
             RepairHow::Rerun
         }
         Some(_) => {
-            let text = "The process ended while this call was running. It may have taken effect: check before it is repeated.";
-            let outcome = ToolOutcome::with_error(ToolStatus::Cancelled, "interrupted", text);
-            slot.progress = answered(cx, slot, &outcome);
+            slot.progress = answered(cx, slot, &interrupted(ToolStatus::Cancelled));
             RepairHow::Interrupted
         }
         None if continues => RepairHow::Run,

@@ -39,6 +39,7 @@ mod live_faults;
 mod loops;
 mod model;
 mod pairing;
+mod pending_work;
 mod perform;
 mod policies;
 mod prepared;

@@ -7,7 +7,7 @@ use harness_core::decide::{GateDecision, GateVerdict, Guard, Points};
 use harness_core::machine::{
     CallDecision, Machine, Op, PortSet, Reply, Resume, ResumeError, ResumeErrorKind, Start,
 };
-use harness_core::message::{AssistantMessage, Message, ToolCall, UserMessage};
+use harness_core::message::{ApprovalRequest, AssistantMessage, Message, ToolCall, UserMessage};
 use harness_core::outcome::Continuation;
 use harness_core::port::{Decision, PreparedAgent};
 use harness_core::testing::{Answer, Journal, Ran, ScriptedDriver, ScriptedWorld};
@@ -21,7 +21,8 @@ use crate::bare::bare;
 
 const BEGIN: Time = Time(1_767_225_600_000);
 
-/// Tools `pay` (needs approval) and `look`, a model that asks for `calls` and then answers, and one gate.
+/// Tools `pay` (needs approval) and `look`, a model that asks for `calls` and then answers, and one gate. The work of a call
+/// whose id begins with `w` waits for approval.
 #[derive(Clone, Debug)]
 struct Shop {
     calls: Vec<(&'static str, &'static str)>,
@@ -30,13 +31,21 @@ struct Shop {
     verdicts: BTreeMap<CallId, GateVerdict>,
     ran: BTreeMap<CallId, Vec<String>>,
     asked: u32,
+    offers_look: bool,
 }
 
 impl Shop {
     fn new(calls: &[(&'static str, &'static str)]) -> Self {
         let mut pay = ToolDef::new("pay", "pays").with_schema(json(r#"{"type":"object"}"#));
         pay.requires_approval = true;
-        Self { calls: calls.to_vec(), pay, verdicts: BTreeMap::new(), ran: BTreeMap::new(), asked: 0 }
+        Self {
+            calls: calls.to_vec(),
+            pay,
+            verdicts: BTreeMap::new(),
+            ran: BTreeMap::new(),
+            asked: 0,
+            offers_look: true,
+        }
     }
 
     fn saying(mut self, call: &str, verdict: GateVerdict) -> Self {
@@ -56,7 +65,9 @@ impl ScriptedWorld for Shop {
         let look = ToolDef::new("look", "looks").with_class(RetryClass::Unsafe);
         Answer::now(match op {
             Op::Prepare { .. } => {
-                Reply::Prepared(Ok(Arc::new(PreparedAgent::new("desk", "", vec![self.pay.clone(), look]))))
+                let look = self.offers_look.then_some(look);
+                let tools: Vec<_> = [self.pay.clone()].into_iter().chain(look).collect();
+                Reply::Prepared(Ok(Arc::new(PreparedAgent::new("desk", "", tools))))
             }
             Op::Model { .. } => {
                 self.asked += 1;
@@ -76,8 +87,12 @@ impl ScriptedWorld for Shop {
             }
             Op::Tool { call, .. } => {
                 let arguments = call.arguments.text().to_owned();
-                self.ran.entry(call.id.clone()).or_default().push(arguments);
-                let outcome = ToolOutcome::text(format!("ran {}", call.id));
+                let ran = self.ran.entry(call.id.clone()).or_default();
+                ran.push(arguments);
+                let mut outcome = ToolOutcome::text(format!("ran {}", call.id));
+                if call.id.as_str().starts_with("w") && ran.len() == 1 {
+                    outcome.approvals.push(ApprovalRequest::new("r1", "pay", "Pay, too?"));
+                }
                 return Answer::After(Millis(10), Reply::Tool(Ok(Arc::new(outcome))));
             }
             other => panic!("nobody asks for {other:?} here"),
@@ -235,6 +250,42 @@ fn a_gate_that_refuses_meanwhile_is_stronger_than_a_grant() {
     let gone = |shop: &mut Shop| shop.pay.name = "refund".into();
     let said = "There is no tool named `pay`. Available: `refund`, `look`.";
     check(one(), gone, granted(), ("", &[said], "answer_finalized"));
+}
+
+#[test]
+fn a_call_whose_work_waited_is_performed_again_as_it_was() {
+    let looks = Shop::new(&[("w1", "look")]).saying("w1", GateVerdict::Rewrite(json(r#"{"cents":6}"#)));
+    let granted = || [CallDecision::granted("w1")];
+    let twice = (r#"w1 {"cents":6} {"cents":6}"#, ["ran w1"].as_slice(), "answer_finalized");
+    let refuses = |shop: &mut Shop| {
+        shop.verdicts.insert("w1".into(), GateVerdict::Deny { message: "not any more".into() });
+    };
+    check(looks.clone(), refuses, granted(), twice);
+    let said =
+        ["This call was cut off before it answered. It may have taken effect: check before it is repeated."];
+    let gone = |shop: &mut Shop| shop.offers_look = false;
+    check(looks.clone(), gone, granted(), (r#"w1 {"cents":6}"#, &said, "answer_finalized"));
+    let edit = CallDecision::edited("w1", json("{}"));
+    let (parked, continuation) = park(looks);
+    let (driver, open) = reopen(&parked, as_it_was);
+    let error = start(&continuation, Resume::decided([edit]), &driver, open).unwrap_err();
+    let text = "call `w1` has started; it can only be granted or denied";
+    assert_eq!((error.kind, error.message.as_str()), (ResumeErrorKind::NotEditable, text));
+}
+
+#[test]
+fn a_call_that_was_edited_and_whose_work_waits_is_performed_with_the_new_arguments() {
+    let ran = r#"w1 {"cents":1}"#;
+    let edited = [CallDecision::edited("w1", json(r#"{"cents":1}"#))];
+    let (before, end) =
+        check(Shop::new(&[("w1", "pay")]), as_it_was, edited, (ran, &[], "approval_required"));
+    let parked = end.continuation.as_deref().expect("a continuation");
+    let (mut driver, open) = reopen(&before, as_it_was);
+    let granted = CallDecision::granted("w1").having_seen(parked.pending[0].digest.clone());
+    let start = start(parked, Resume::decided([granted]), &driver, open).expect("it fits");
+    let end = self::end(driver.run(start));
+    assert_eq!(driver.outside().ran(), r#"w1 {"cents":1} {"cents":1}"#);
+    assert_eq!((results(&driver), end.reason()), (vec!["ran w1".to_owned()], StopReason::AnswerFinalized));
 }
 
 #[test]

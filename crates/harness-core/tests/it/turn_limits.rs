@@ -394,7 +394,7 @@ fn law_5_after_a_crash_an_unsafe_call_is_answered_and_a_pure_one_runs_again() {
         call_repaired #c1 Interrupted
         call_repaired #c2 Rerun
         call_repaired #c3 Run
-        message_appended result #c1 error "The process ended while this call was running. It may have taken effect: check before it is repeated."
+        message_appended result #c1 error "This call was cut off before it answered. It may have taken effect: check before it is repeated."
         tool_started #c2 log
         tool_started #c3 add
         message_appended result #c2 "logged"
@@ -430,7 +430,7 @@ fn law_4_after_a_crash_a_finished_result_is_used() {
         -- crash
         call_repaired #c1 Interrupted
         call_repaired #c2 Recovered
-        message_appended result #c1 error "The process ended while this call was running. It may have taken effect: check before it is repeated."
+        message_appended result #c1 error "This call was cut off before it answered. It may have taken effect: check before it is repeated."
         message_appended result #c2 "paid"
         turn_started main
         ...

@@ -11,7 +11,7 @@ use harness::core::limits::Amount;
 use harness::core::machine::Op;
 use harness::core::tool::{Child, ChildFuture, Children};
 use harness::core::transcript::Prefix;
-use harness::core::{Cancel, End, Fault, OpId, Origin, ThreadId, Time};
+use harness::core::{CallId, Cancel, End, Fault, OpId, Origin, ThreadId, Time};
 use harness::runtime::DeliveryRules;
 use parking_lot::Mutex;
 use serde::{Deserialize, Serialize};
@@ -58,7 +58,7 @@ impl Delegation {
             return None;
         }
         let mut child = self.asked(ports)?;
-        child.origin.thread = Some(format!("{}/{}", self.thread(), call.id).into());
+        child.origin.thread = Some(child_thread(&self.thread(), &call.id));
         if *attempt > 1 {
             child.origin.run = child.origin.run.map(|run| format!("{run}#{attempt}").into());
         }
@@ -82,6 +82,11 @@ impl Delegation {
         drop(perform(&ports, OpId(0), self.call.clone(), scope, &cancel).now_or_never());
         asking.child.lock().take()
     }
+}
+
+/// The thread of the child that a call hands its work to.
+pub(super) fn child_thread(parent: &ThreadId, call: &CallId) -> ThreadId {
+    format!("{parent}/{call}").into()
 }
 
 /// The parts of a run: those of the host, or those that the call asks for that it works for.

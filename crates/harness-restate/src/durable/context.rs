@@ -7,7 +7,7 @@ use harness::core::machine::{CallDecision, Input, Op, Reply};
 use harness::core::message::Message;
 use harness::core::outcome::TotalUsage;
 use harness::core::port::DrainPoint;
-use harness::core::{AgentId, End, EntryId, OpId, Origin, RunId, ThreadId, Time};
+use harness::core::{AgentId, CallId, End, EntryId, OpId, Origin, RunId, ThreadId, Time};
 use harness::runtime::DeliveryRules;
 use serde::{Deserialize, Serialize};
 
@@ -166,6 +166,13 @@ impl DriveInput {
         if let Begin::Saved { state, .. } = &self.begin { Some(state) } else { None }
     }
 
+    /// Whether the call has started in an earlier run, and its work waits for approval.
+    pub(super) fn is_pending(&self, call: &CallId, attempt: u32) -> bool {
+        let Begin::Resumed { from, .. } = &self.begin else { return false };
+        let mut pending = from.continuation.pending.iter().filter(|pending| pending.call_id == *call);
+        pending.any(|pending| pending.work.as_ref().is_some_and(|work| work.attempt == attempt))
+    }
+
     /// Id of the run; empty if the origin names none.
     pub fn run(&self) -> RunId {
         self.origin.run.clone().unwrap_or_default()
@@ -194,6 +201,8 @@ pub enum Begin {
         /// The agent of the run; `None` is the one that stopped.
         agent: Option<AgentId>,
     },
+    /// The run of a child that is parked: its thread says where it stopped.
+    Parked,
     /// The state that the invocation before this one left, at the boundary of an iteration.
     Saved {
         /// Version of the state.
@@ -309,13 +318,19 @@ pub enum ControlAsk {
         /// Its run.
         begins: RunId,
     },
-    /// Begins a child's run in its thread. What the thread has from earlier calls stays in its log, and is no part of the
-    /// conversation.
+    /// Begins a child's run in its thread, or continues one that is parked. What the thread has from earlier calls stays in
+    /// its log, and is no part of the conversation.
     BeginChild {
         /// The ids of the work.
         origin: Box<Origin>,
         /// Thread of the caller.
         parent: ThreadId,
+        /// Run of the caller.
+        #[serde(default)]
+        caller: RunId,
+        /// Whether it continues a parked run, and must not begin anew.
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        continues: bool,
         /// When it began.
         at: Time,
     },
@@ -324,6 +339,16 @@ pub enum ControlAsk {
         /// The entries, in order.
         entries: Vec<LogEntry>,
     },
+}
+
+/// A child's run that waited for decisions.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct ParkedRun {
+    /// The first log entry of its conversation.
+    pub first: u64,
+    /// Where it stopped, and what was decided.
+    pub from: ResumeAsk,
 }
 
 /// The reply to a [`ControlAsk`].
@@ -349,6 +374,9 @@ pub enum ControlReply {
         log: u64,
         /// State of an earlier run that no invocation reads.
         spent: Option<BlobHash>,
+        /// The parked run that it continues.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        parked: Option<Box<ParkedRun>>,
     },
     /// Of [`ControlAsk::Append`]: entries of the log.
     Appended(u64),

@@ -101,6 +101,7 @@ pub async fn drive<C: DurableContext>(
         steps: BTreeMap::new(),
         children: BTreeMap::new(),
         held: Vec::new(),
+        put_off: Vec::new(),
         bell,
         timer: None,
         grace: None,
@@ -117,9 +118,15 @@ async fn begin_child(
     delegation: &Delegation,
 ) -> Result<Result<(), String>, Stopped> {
     let (origin, at) = (Box::new(input.origin.clone()), input.at);
-    match ctx.control(ControlAsk::BeginChild { origin, parent: delegation.thread(), at }).await? {
-        ControlReply::Began { log, spent } => {
+    let (parent, caller) = (delegation.thread(), delegation.origin.run.clone().unwrap_or_default());
+    let continues = input.begin == Begin::Parked;
+    match ctx.control(ControlAsk::BeginChild { origin, parent, caller, continues, at }).await? {
+        ControlReply::Began { log, spent, parked } => {
             (input.first, input.log, input.spent) = (log, log, spent);
+            if let Some(parked) = parked {
+                input.first = parked.first;
+                input.begin = Begin::Resumed { from: Box::new(parked.from), prompt: Vec::new(), agent: None };
+            }
             Ok(Ok(()))
         }
         ControlReply::Refused(why) => Ok(Err(why)),
@@ -148,7 +155,7 @@ async fn open(
     let loaded = reader.fold(&input.thread(), input.first..input.log, Journal::reopen).await?;
     let saved = match &input.begin {
         Begin::Saved { state, .. } => Some(reader.get(&input.thread(), state).await?),
-        Begin::Messages { .. } | Begin::Resumed { .. } => None,
+        Begin::Messages { .. } | Begin::Resumed { .. } | Begin::Parked => None,
     };
     let agent = parts(host, &input.origin, &input.agents, input.delegation.as_ref()).await;
     Ok(agent.map_err(|fault| fault.message).and_then(|agent| make(agent, input, loaded, saved.as_deref())))
@@ -182,6 +189,7 @@ fn make(agent: Agent, input: &DriveInput, loaded: Loaded, saved: Option<&str>) -
             start.agent = agent.clone().or(start.agent);
             fresh
         }
+        Begin::Parked => return Err(format!("nothing says where run `{}` is parked", input.run())),
         Begin::Saved { version, messages, .. } => {
             let state = Json::parse(saved.unwrap_or_default()).map_err(|error| error.to_string())?;
             let saved = Checkpoint::new(input.run(), input.at, *version, *messages, Arc::new(state));
@@ -223,6 +231,8 @@ struct Driver<'r, C, S> {
     children: BTreeMap<Handle, (Time, StepAsk)>,
     /// Calls that wait for a decision.
     held: Vec<(OpId, Held)>,
+    /// Calls whose decision was put off: they wait beyond the end of the run.
+    put_off: Vec<Held>,
     bell: Handle,
     /// The timer of the machine's next wake-up.
     timer: Option<(Handle, Time)>,
@@ -346,7 +356,8 @@ impl<C: DurableContext, S: ThreadStore + 'static> Driver<'_, C, S> {
         for decided in decisions {
             let is_decided = |(_, held): &(OpId, Held)| held.call() == &decided.call;
             if let Some(at_held) = self.held.iter().position(is_decided) {
-                let (op, _) = self.held.remove(at_held);
+                let (op, held) = self.held.remove(at_held);
+                self.put_off.extend(Some(held).filter(|_| decided.decision == Decision::Later));
                 running.give(at, Input::Reply(op, Reply::Approval(decided.decision)));
             }
         }
@@ -383,14 +394,12 @@ impl<C: DurableContext, S: ThreadStore + 'static> Driver<'_, C, S> {
             }
         }
         if self.held.len() > before {
-            let calls = self.held.iter().map(|(_, held)| held.clone()).collect();
+            let waiting = self.put_off.iter().chain(self.held.iter().map(|(_, held)| held));
+            let calls = waiting.cloned().collect();
             self.control(ControlAsk::Hold { run: self.input.run(), calls }).await?;
             self.park.take().into_iter().for_each(|old| self.ctx.cancel(old));
-            // A child waits as long as it may, because its end is the result of a call.
-            if self.input.delegation.is_none() {
-                self.entries += 1;
-                self.park = Some(self.ctx.timer(running.now.after(self.options.park_after))?);
-            }
+            self.entries += 1;
+            self.park = Some(self.ctx.timer(running.now.after(self.options.park_after))?);
         }
         match running.abort.take() {
             Some(last) => self.abort(running, last),
@@ -407,7 +416,8 @@ impl<C: DurableContext, S: ThreadStore + 'static> Driver<'_, C, S> {
 
     /// Starts the child of a call that hands its work to one. False for any other operation.
     async fn delegate(&mut self, now: Time, step: &StepAsk) -> Result<bool, Stopped> {
-        let Op::Tool { .. } = step.what else { return Ok(false) };
+        let Op::Tool { call, attempt, .. } = &step.what else { return Ok(false) };
+        let is_pending = self.input.is_pending(&call.id, *attempt);
         let delegation = Delegation {
             origin: Arc::new(step.origin.clone()),
             agents: step.agents.clone(),
@@ -419,9 +429,10 @@ impl<C: DurableContext, S: ThreadStore + 'static> Driver<'_, C, S> {
         };
         let Some(child) = delegation.child(&self.ports) else { return Ok(false) };
         let (prompt, waiting) = (vec![child.prompt], Vec::new());
+        let begin = if is_pending { Begin::Parked } else { Begin::Messages { prompt, waiting, agent: None } };
         let input = DriveInput {
             origin: child.origin,
-            begin: Begin::Messages { prompt, waiting, agent: None },
+            begin,
             at: now,
             first: 0,
             log: 0,
@@ -523,6 +534,7 @@ impl<C: DurableContext, S: ThreadStore + 'static> Driver<'_, C, S> {
         } else if self.park.take_if(|timer| *timer == handle).is_some() {
             for (op, held) in std::mem::take(&mut self.held) {
                 let at = held.since.after(self.options.park_after);
+                self.put_off.push(held);
                 running.give(at, Input::Reply(op, Reply::Approval(Decision::Later)));
             }
         }

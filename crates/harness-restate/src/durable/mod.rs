@@ -35,8 +35,8 @@ pub use answer::{AnswerId, DeltaReceiver, DeltaSink};
 pub use blob::{Blob, BlobHash};
 pub use child::{ChildEnd, Delegation};
 pub use context::{
-    Begin, ControlAsk, ControlReply, DriveInput, Driven, DurableContext, Handle, SegmentWork, StepAsk,
-    StepReply, Stopped, TimedInput, Woken,
+    Begin, ControlAsk, ControlReply, DriveInput, Driven, DurableContext, Handle, ParkedRun, SegmentWork,
+    StepAsk, StepReply, Stopped, TimedInput, Woken,
 };
 pub use drive::{DriveOptions, drive};
 #[cfg(feature = "restate")]

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use harness::core::machine::{CallDecision, Resume};
 use harness::core::message::{Message, ToolCall};
-use harness::core::outcome::Continuation;
+use harness::core::outcome::{Continuation, PendingCall};
 use harness::core::port::ProposedCall;
 use harness::core::tool::ToolDef;
 use harness::core::{AgentId, CallId, EntryId, Json, Redactor, RunId, ThreadId, Time, ToolName};
@@ -93,9 +93,21 @@ impl Held {
     pub(super) fn requested(parked: &Continuation, since: Time) -> Option<Self> {
         let request = parked.request.as_ref().filter(|_| parked.pending.is_empty())?;
         let call = ToolCall::new(&*request.id, &*request.kind, Json::empty_object());
-        let (def, agent) = (ToolDef::new(&*request.kind, ""), parked.agent.clone().unwrap_or_default());
+        Some(Self::of(call, parked, &request.summary, since))
+    }
+
+    /// A pending call whose own work waits, with the first request of that.
+    pub(super) fn working(parked: &Continuation, pending: &PendingCall, since: Time) -> Option<Self> {
+        let request = pending.work.as_ref()?.requests.first()?;
+        let arguments = pending.arguments.clone().unwrap_or_else(Json::empty_object);
+        let call = ToolCall::new(pending.call_id.clone(), pending.tool.clone(), arguments);
+        Some(Self::of(call, parked, &request.summary, since))
+    }
+
+    fn of(call: ToolCall, parked: &Continuation, reason: &str, since: Time) -> Self {
+        let (def, agent) = (ToolDef::new(call.name.clone(), ""), parked.agent.clone().unwrap_or_default());
         let proposed = ProposedCall::new(Arc::new(call), def, agent, parked.iteration);
-        Some(Self { proposed: proposed.held(&*request.summary), since })
+        Self { proposed: proposed.held(reason), since }
     }
 }
 
@@ -208,6 +220,9 @@ pub enum ThreadAsk {
     Expire {
         /// The run that was parked.
         run: RunId,
+        /// When it began, or was continued: a child's run may be parked several times.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        since: Option<Time>,
     },
     /// Forgets the conversation: stops the run at hand, and removes messages, decisions, options, log and texts. The thread
     /// takes no other requests until this is done. What stays are its ids and the number of its runs.
@@ -228,7 +243,7 @@ pub enum ThreadAsk {
         /// Entries of the log.
         log: u64,
     },
-    /// Stops a run that works for a call. Sent by the driver of the caller.
+    /// Stops a run that works for a call, also a parked one. Sent by the driver of the caller, or its thread.
     StopRun(RunId),
     /// What a child has to tell. Sent by the thread of the child.
     Child(Box<ChildReport>),

@@ -23,6 +23,7 @@ use super::request::{Held, Queued, RunOptions, ThreadAsk, ThreadReply, ThreadSen
 mod beginning;
 mod deciding;
 mod family;
+mod parking;
 
 pub use family::ChildReport;
 
@@ -238,8 +239,8 @@ impl ThreadState {
                 .map_or_else(ThreadReply::Refused, |()| ThreadReply::Accepted(self.running().cloned())),
             Err(why) => ThreadReply::Refused(why),
         };
-        if let Some((held, is_over)) = self.shown().filter(|after| Some(after) != before.as_ref()) {
-            sends.extend(self.family.tell(self.id(), held, is_over));
+        if let Some(shown) = self.shown().filter(|after| Some(after) != before.as_ref()) {
+            sends.extend(self.family.tell(self.id(), shown));
         }
         (reply, sends)
     }
@@ -260,11 +261,13 @@ impl ThreadState {
             ThreadAsk::StopRun(run) => {
                 if self.family.stop(run) {
                     self.stop(Arc::from("caller"), sends);
+                    self.drop_parked(sends);
                 }
                 Ok(())
             }
             ThreadAsk::Child(report) => {
                 self.family.note(*report);
+                self.resume(now, sends);
                 Ok(())
             }
             _ if self.is_forgetting => Err(format!(
@@ -298,8 +301,8 @@ impl ThreadState {
                 self.resume_from(entry, from, messages, &options, now, sends)
             }
             ThreadAsk::Continue { options } => self.go_on(&options, now, sends),
-            ThreadAsk::Expire { run } => {
-                self.expire(&run, now, sends);
+            ThreadAsk::Expire { run, since } => {
+                self.expire(&run, since, now, sends);
                 Ok(())
             }
             ThreadAsk::Run(_) => Err("run: this is a request of a driver".to_owned()),
@@ -380,6 +383,7 @@ impl ThreadState {
             return;
         }
         self.queue = Queue::default();
+        self.drop_parked(sends);
         if self.running().is_some() {
             self.stop(Arc::from("forgotten"), sends);
         } else {
@@ -429,7 +433,9 @@ impl ThreadState {
                 }
                 ControlReply::Noted
             }
-            ControlAsk::BeginChild { origin, parent, at } => self.begin_child(*origin, parent, at.max(now)),
+            ControlAsk::BeginChild { origin, parent, caller, continues, at } => {
+                self.begin_child(*origin, parent, (caller, continues), at.max(now), sends)
+            }
             ControlAsk::Append { .. } => ControlReply::Refused("entries belong to the log".to_owned()),
         }
     }
@@ -498,28 +504,22 @@ impl ThreadState {
             self.parked = parked.filter(|parked| parked.kind == ContinuationKind::Approval);
         }
         self.last = Some(end);
-        if self.parent().is_some() {
-            // Its caller has the end. What waits in it is not decided any more.
-            (self.parked, self.held, self.decisions) = (None, Vec::new(), Vec::new());
-            return;
-        }
         let pending = |call: &CallId| {
             self.parked.as_ref().is_some_and(|parked| parked.pending.iter().any(|at| at.call_id == *call))
         };
         self.held.retain(|held| pending(held.call()));
-        self.held.extend(self.parked.as_deref().and_then(|parked| Held::requested(parked, now)));
         // What was put off waits for another decision.
         self.decisions.retain(|decided| pending(&decided.call) && decided.decision != Decision::Later);
+        self.family.stop_parked(|child| self.waits_for(child), sends);
+        self.held.extend(self.requested(now));
         if self.parked.is_some() {
-            sends.push(ThreadSend::Later(
-                now.after(EXPIRES),
-                Box::new(ThreadAsk::Expire { run: run.clone() }),
-            ));
+            let expire = ThreadAsk::Expire { run: run.clone(), since: self.since };
+            sends.push(ThreadSend::Later(now.after(EXPIRES), Box::new(expire)));
             self.status = ThreadStatus::Parked(run);
         }
-        if !self.decisions.is_empty() {
-            self.resume(now, sends);
-        } else if !is_lost && (self.queue.wakes() || is_completed) {
+        self.resume(now, sends);
+        let is_free = self.running().is_none() && self.parent().is_none();
+        if is_free && !is_lost && (self.queue.wakes() || is_completed) {
             self.begin(now, sends);
         }
     }

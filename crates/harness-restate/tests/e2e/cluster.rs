@@ -16,11 +16,9 @@ use crate::kept::events;
 use crate::on_tokio::on_tokio;
 use crate::processes::{Cluster, until};
 use crate::user::{check_laws, decide_now, finished, message, play_acts};
-use crate::worker::all_scripts;
+use crate::worker::{TOO_LONG, all_scripts};
 use crate::world::{FOLLOW_UP, PROMPT};
 
-/// Scripts that need days, or a model that is silent for minutes.
-const TOO_LONG: [&str; 2] = ["nobody decides", "a silent model"];
 /// Scripts whose events are equal on tokio.
 const EQUAL: [&str; 5] =
     ["plain", "one call after the other", "abort", "approval while the run waits", "turns"];

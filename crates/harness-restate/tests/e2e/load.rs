@@ -10,11 +10,9 @@ use crate::cluster::{percentile, run, timed};
 use crate::front::Front;
 use crate::processes::{Cluster, until};
 use crate::user::{check_laws, idle, message, play_acts};
-use crate::worker::all_scripts;
+use crate::worker::{TOO_LONG, all_scripts};
 use crate::world::{PROMPT, Script};
 
-/// Scripts that take too long.
-const LEFT_OUT: [&str; 2] = ["nobody decides", "a silent model"];
 /// Conversations at once: directly with the engine, and over front ends.
 const USERS: usize = 24;
 const CLIENTS: usize = 4;
@@ -28,7 +26,7 @@ const FROZEN: Duration = Duration::from_secs(6);
 
 /// The scripts of the world that end soon.
 pub(crate) fn scripts() -> Vec<Script> {
-    all_scripts().into_iter().filter(|script| !LEFT_OUT.contains(&script.name)).collect()
+    all_scripts().into_iter().filter(|script| !TOO_LONG.contains(&script.name)).collect()
 }
 
 /// How long the nodes are killed: two minutes, or so many seconds.

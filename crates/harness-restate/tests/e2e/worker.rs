@@ -20,6 +20,10 @@ use crate::world::{Host, Note, Script, calls, redactor, tasks, text};
 /// How long a run waits for a decision before it parks.
 pub(crate) const PARK_AFTER: Millis = Millis(1_000);
 
+/// Scripts that wait for a time limit of minutes or days.
+pub(crate) const TOO_LONG: [&str; 4] =
+    ["nobody decides", "nobody decides in a sub-agent", "two parked sub-agents", "a silent model"];
+
 /// The scripts of workers: those of the laws, and one with many iterations.
 pub(crate) fn all_scripts() -> Vec<Script> {
     let mut all = scripts::all();

@@ -331,15 +331,19 @@ fn a_parked_run_holds_no_key() {
 }
 
 #[test]
-fn an_approval_in_a_sub_agent_must_come_within_the_time_limit_of_its_run() {
-    let named = |name: &str| scripts::all().into_iter().find(|script| script.name == name).unwrap();
-    let result = |script: &Script| {
-        let left = play(script, SimFaults::default(), DriveOptions::default());
-        let result = left.messages.iter().find(|message| message.as_tool_result().is_some()).cloned();
-        result.unwrap().joined_text()
-    };
-    let soon = result(&named("an approval in a sub-agent"));
-    assert!(soon.contains(r#""output": "Signed.""#), "{soon}");
-    let late = result(&scripts::late());
-    assert!(late.contains("it stopped with timeout_reached"), "{late}");
+fn an_approval_in_a_sub_agent_may_take_days() {
+    for (name, drives, result) in [
+        ("an approval in a sub-agent", 2, r#""output": "Signed.""#),
+        ("an approval in a parked sub-agent", 4, r#""output": "Signed.""#),
+        ("an approval in a sub-agent parked two levels down", 6, r#""output": "Done.""#),
+        ("nobody decides in a sub-agent", 4, r#""output": "Not signed.""#),
+        ("a message instead of a decision in a sub-agent", 3, "This call was cut off before it answered."),
+    ] {
+        let script = scripts::all().into_iter().find(|script| script.name == name).unwrap();
+        let left = play(&script, SimFaults::default(), DriveOptions::default());
+        let results = left.messages.iter().filter(|message| message.as_tool_result().is_some());
+        let results: Vec<_> = results.map(|result| result.joined_text()).collect();
+        assert!(results.len() == 1 && results[0].contains(result), "{name}: {results:?}");
+        assert_eq!(left.report.drives, drives, "{name}");
+    }
 }

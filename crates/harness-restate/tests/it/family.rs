@@ -43,7 +43,8 @@ impl Threads {
         assert_eq!(self.ask(parent.0, ThreadAsk::Run(begins)), ThreadReply::Run(ControlReply::Noted));
         let mut origin = Origin::default();
         (origin.thread, origin.run) = (Some(child.into()), Some(run.into()));
-        let begin = ControlAsk::BeginChild { origin: Box::new(origin), parent: parent.0.into(), at: Time(0) };
+        let (origin, parent, caller) = (Box::new(origin), parent.0.into(), parent.1.into());
+        let begin = ControlAsk::BeginChild { origin, parent, caller, continues: false, at: Time(0) };
         let ThreadReply::Run(reply) = self.ask(child, ThreadAsk::Run(begin)) else { panic!("to the run") };
         reply
     }
@@ -140,7 +141,7 @@ fn a_child_that_is_stopped_before_it_begins_is_stopped_at_once() {
 #[test]
 fn a_call_with_the_id_of_an_earlier_one_has_a_conversation_of_its_own() {
     let mut threads = Threads::at_work();
-    let began = |log| ControlReply::Began { log, spent: None };
+    let began = |log| ControlReply::Began { log, spent: None, parked: None };
     assert_eq!(threads.delegate(("t1", "t1-1"), "t1/c", "r1"), began(0));
     // Asked twice: once.
     assert_eq!(threads.delegate(("t1", "t1-1"), "t1/c", "r1"), began(0));

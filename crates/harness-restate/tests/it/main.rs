@@ -13,6 +13,7 @@ mod family;
 mod forgotten;
 mod kept;
 mod on_tokio;
+mod parking;
 mod scale;
 mod scripts;
 mod settings;

@@ -8,6 +8,7 @@ use super::world::{Act, FOLLOW_UP, INTERRUPT, NOTE, STEER, Script, calls, reques
 
 const SOON: Millis = Millis(5_000);
 const LATE: Millis = Millis(3 * 24 * 3_600_000);
+const LATER: Millis = Millis(4 * 24 * 3_600_000);
 
 pub(crate) fn all() -> Vec<Script> {
     alone().into_iter().chain(delegating()).collect()
@@ -80,6 +81,10 @@ fn alone() -> Vec<Script> {
             ..script("approval of a parked run", vec![calls(&["sign"]), text("Signed.")])
         },
         Script {
+            acts: vec![(0, Act::Grant("c-sign-1", LATE)), (0, Act::Deny("c-sign-2", LATER))],
+            ..script("two parked calls", vec![calls(&["sign-1", "sign-2"]), text("Signed once.")])
+        },
+        Script {
             acts: vec![(0, Act::Grant("refund", LATE))],
             said: vec![hi, "Approved: Refund the tea?"],
             ..script("a request of the model", vec![request(), text("Refunded.")])
@@ -130,11 +135,6 @@ fn signs(act: Act) -> Script {
     Script { acts: vec![(0, act)], answers: vec![calls(&["sign"]), text("Signed.")], ..Script::default() }
 }
 
-/// An approval in a sub-agent that comes after the end of its run.
-pub(crate) fn late() -> Script {
-    within("an approval in a sub-agent that comes too late", signs(Act::Grant("c-sign", LATE)))
-}
-
 /// All scripts, but for most of those with sub-agents: these are long.
 pub(crate) fn fewer() -> Vec<Script> {
     let few = ["a sub-agent that pays", "an approval in a sub-agent", "abort in a sub-agent"];
@@ -159,6 +159,38 @@ fn delegating() -> Vec<Script> {
         within("a sub-agent of a sub-agent", within("", pays())),
         within("an approval in a sub-agent", signs(Act::Grant("c-sign", SOON))),
         within("an approval two levels down", within("", signs(Act::Grant("c-sign", SOON)))),
+        within("an approval in a parked sub-agent", signs(Act::Grant("c-sign", LATE))),
+        within("a denial in a parked sub-agent", signs(Act::Deny("c-sign", LATE))),
+        within(
+            "an approval in a sub-agent parked two levels down",
+            within("", signs(Act::Grant("c-sign", LATE))),
+        ),
+        within(
+            "a call beside a parked one in a sub-agent",
+            Script {
+                answers: vec![calls(&["pay", "sign", "look"]), text("Signed.")],
+                ..signs(Act::Grant("c-sign", LATE))
+            },
+        ),
+        within(
+            "a request of the model of a sub-agent",
+            Script { answers: vec![request(), text("Refunded.")], ..signs(Act::Grant("refund", LATE)) },
+        ),
+        within("nobody decides in a sub-agent", child(vec![calls(&["sign"]), text("Not signed.")])),
+        Script {
+            // The second one asks under the same name, and has no answer: the first decision is one for one call.
+            child: Some(Box::new(signs(Act::Grant("c-sign", LATE)))),
+            ..asking("two parked sub-agents", vec![tasks(&["c-1", "c-2"]), text("Done.")])
+        },
+        Script {
+            acts: vec![(0, Act::SayLater("Never mind.", LATE))],
+            said: vec!["Order tea.", "Never mind."],
+            child: Some(Box::new(child(vec![calls(&["sign"]), text("Not signed.")]))),
+            ..asking(
+                "a message instead of a decision in a sub-agent",
+                vec![tasks(&["c-task"]), text("Fine.")],
+            )
+        },
         Script {
             answers: vec![tasks(&["c-task"])],
             ..within(

@@ -39,7 +39,7 @@ fn check(asks: &[ThreadAsk], expected: &[&str]) {
                         let said = prompt.first().map(|message| message.joined_text());
                         format!("; drive {}", said.as_deref().unwrap_or("without a message"))
                     }
-                    Begin::Resumed { .. } | Begin::Saved { .. } => "; drive".to_owned(),
+                    Begin::Resumed { .. } | Begin::Saved { .. } | Begin::Parked => "; drive".to_owned(),
                 },
                 ThreadSend::Ring(run) => format!("; ring {run}"),
                 ThreadSend::Tell(other, _) => format!("; tell {other}"),

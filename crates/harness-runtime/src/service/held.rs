@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::FutureExt as _;
+use harness_core::machine::{CallDecision, Resume};
 use harness_core::message::{AssistantMessage, FinishReason, ToolCall};
 use harness_core::port::{Decision, ProposedCall};
 use harness_core::tool::ToolDef;
@@ -116,7 +117,12 @@ fn proposed(thread: &Thread, answer: &AssistantMessage, call: &Arc<ToolCall>) ->
     origin.thread = Some(thread.id().clone());
     let agent = answer.agent.clone().unwrap_or_else(|| "main".into());
     let def = ToolDef::new(call.name.clone(), "");
-    ProposedCall { origin: Arc::new(origin), ..ProposedCall::new(Arc::clone(call), def, agent, 0) }
+    let proposed =
+        ProposedCall { origin: Arc::new(origin), ..ProposedCall::new(Arc::clone(call), def, agent, 0) };
+    match thread.pending_work(&call.id) {
+        Some((_, asked)) => proposed.held(asked),
+        None => proposed,
+    }
 }
 
 /// Decides on a call. For a parked call, the thread resumes until it holds the call again.
@@ -133,6 +139,12 @@ pub(super) async fn decide(
     };
     if parked.digest() != *digest {
         return Err(other_call(decided, &parked));
+    }
+    if let Some((continuation, _)) = thread.pending_work(&parked.call.id) {
+        let about = CallDecision::new(parked.call.id.clone(), decision.clone());
+        begin(thread.resume(ResumeFrom::continuation(continuation, Resume::decided([about]))))?;
+        approvals.note_decided(thread.id(), approval, digest, decision);
+        return Ok(());
     }
     begin(thread.resume(ResumeFrom::Transcript))?;
     let mut idle = pin!(thread.wait_idle());

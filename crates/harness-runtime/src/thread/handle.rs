@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use harness_core::driver::compact;
 use harness_core::message::{Message, UserMessage};
+use harness_core::outcome::Continuation;
 use harness_core::port::{CompactionNote, DynSession, EntryHead, SessionError};
 use harness_core::run::RunResume;
 use harness_core::transcript::{self, Defect, Prefix, Repaired, Transcript};
@@ -214,6 +215,16 @@ impl Thread {
     /// When the session cannot be read; [`RuntimeError::Closed`] once the thread is closed.
     pub async fn messages(&self) -> Result<Prefix, RuntimeError> {
         self.0.transcript().await
+    }
+
+    /// Where the last run of this process ended, if a call of it is pending with work of its own, and what that asks for.
+    pub(crate) fn pending_work(&self, call: &CallId) -> Option<(Continuation, String)> {
+        let state = self.0.lock();
+        let Some(Ok(last)) = &state.last else { return None };
+        let continuation = last.end.continuation.as_deref()?;
+        let pending = continuation.pending.iter().find(|pending| pending.call_id == *call)?;
+        let asked = pending.work.as_ref()?.requests.first()?.summary.clone();
+        Some((continuation.clone(), asked))
     }
 
     /// Snapshot of the thread.

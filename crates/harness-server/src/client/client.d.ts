@@ -202,7 +202,7 @@ export type ApprovalView = {
   id: string;
   /** Call of the parent agent; present if the agent is a sub-agent. */
   parentCall?: string | null;
-  /** Reason for the approval. */
+  /** Reason for the approval; absent if it is not known any more. */
   reason?: string | null;
   /** The run that holds it. */
   run?: string | null;
@@ -725,10 +725,20 @@ export type PendingCall = {
   run?: RunId;
   /** Arguments to execute; `None` in data of earlier versions. */
   arguments?: unknown;
+  /** Work of the call, if it has started: the decisions are about that. `None` for a call that is held before it starts. */
+  work?: PendingWork;
 };
 
 /** Digest that binds a decision to one call of one run: 64 hex digits. */
 export type CallDigest = string;
+
+/** Work of a call, such as that of a sub-agent, that waits for approval. */
+export type PendingWork = {
+  /** Attempt of the call, from 1. It is performed again under the same number. */
+  attempt: number;
+  /** Requests of the work (`ToolOutcome::approvals`(crate::tool::ToolOutcome::approvals)). */
+  requests: ApprovalRequest[];
+};
 
 /** Limit that was reached: the evidence of a stop. */
 export type Reached = {
@@ -2020,6 +2030,8 @@ export type ToolOutcome = {
   spent: Amount;
   /** Work that outlives its call. */
   ongoing?: Ongoing;
+  /** Requests of the call's own work, such as that of a sub-agent, that wait for a person. With any, the call has no result yet: it is pending, and is performed again, with the same attempt and idempotency key, when it is granted. */
+  approvals?: ApprovalRequest[];
   /** Whether the tool requests the end of the turn. It ends if every call of the batch does. */
   terminate: boolean;
   /** Exit code of a process. */

@@ -369,7 +369,7 @@ pub(crate) struct ApprovalView {
     /// Arguments of the call.
     #[schema(value_type = Object)]
     arguments: Json,
-    /// Reason for the approval.
+    /// Reason for the approval; absent if it is not known any more.
     #[serde(skip_serializing_if = "Option::is_none")]
     reason: Option<String>,
     /// `held` in a run that awaits the decision, or `parked` in the session by an earlier run: the
@@ -383,8 +383,8 @@ pub(crate) struct ApprovalView {
 
 impl ApprovalView {
     pub(crate) fn held(thread: ThreadId, proposed: ProposedCall) -> Self {
-        let (reason, run) = (Some(proposed.reason.clone()), proposed.origin.run.clone());
-        Self { run, reason, state: "held", ..Self::parked(thread, proposed) }
+        let run = proposed.origin.run.clone();
+        Self { run, state: "held", ..Self::parked(thread, proposed) }
     }
 
     pub(crate) fn parked(thread: ThreadId, proposed: ProposedCall) -> Self {
@@ -397,7 +397,7 @@ impl ApprovalView {
             parent_call: proposed.origin.parent.as_ref().map(|parent| parent.call.clone()),
             tool: proposed.call.name.as_str().to_owned(),
             arguments: proposed.call.arguments.clone(),
-            reason: None,
+            reason: Some(proposed.reason).filter(|reason| !reason.is_empty()),
             state: "parked",
             run: None,
         }

@@ -1,10 +1,11 @@
 //! Calls that wait for a decision.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
-use harness::core::message::ToolCall;
+use harness::core::message::{ApprovalRequest, ToolCall};
 use harness::core::port::{ApprovalAsk, Decision, ProposedCall};
-use harness::core::tool::ToolDef;
+use harness::core::tool::{ToolDef, ToolOutcome, tool_fn};
 use harness::core::{Cancel, Json, Origin};
 use serde_json::{Value, json};
 use tokio::task::JoinHandle;
@@ -116,6 +117,44 @@ async fn a_call_that_was_put_off_is_decided_later() {
     frames.rest().await;
     assert_eq!(server.client.post(&path(parked), granted).await.status, 204, "a repeat changes nothing");
     assert_eq!(server.client.get("/v1/threads/a/response").await.body["text"], "paid 5");
+    server.end().await;
+}
+
+#[derive(serde::Deserialize, schemars::JsonSchema)]
+struct Order {
+    amount: u64,
+}
+
+#[tokio::test]
+async fn a_call_whose_work_waits_is_listed_and_goes_on_when_it_is_granted() {
+    let has_asked = Arc::new(AtomicBool::new(false));
+    let order = tool_fn("order", "Orders", move |order: Order, _| {
+        let has_asked = has_asked.swap(true, Ordering::Relaxed);
+        async move {
+            let mut outcome = ToolOutcome::text(format!("ordered {}", order.amount));
+            if !has_asked {
+                outcome.approvals.push(ApprovalRequest::new("o-1", "order", "Order it for 5?"));
+            }
+            outcome
+        }
+    });
+    let server = Desk::with(|builder| builder.tool(order)).serve().await;
+    server.client.create("a").await;
+    server.client.post("/v1/threads/a/prompt", json!({ "text": "call order" })).await;
+    let report = server.client.get("/v1/threads/a/response").await.body;
+    assert_eq!(report["outcome"], "awaiting_approval");
+    let listed = server.client.get("/v1/threads/a/approvals").await.body;
+    let parked = &listed["approvals"][0];
+    assert_eq!(
+        (&parked["tool"], &parked["reason"], &parked["state"]),
+        (&json!("order"), &json!("Order it for 5?"), &json!("parked"))
+    );
+    let mut frames = server.client.follow("/v1/threads/a/events?until=run_end", None).await;
+    let granted = about(parked, json!({ "decision": "granted" }));
+    assert_eq!(server.client.post(&path(parked), granted.clone()).await.status, 204);
+    frames.rest().await;
+    assert_eq!(server.client.post(&path(parked), granted).await.status, 204, "a repeat changes nothing");
+    assert_eq!(server.client.get("/v1/threads/a/response").await.body["text"], "ordered 5");
     server.end().await;
 }
 

@@ -345,7 +345,7 @@ pub(super) const TEXTS: &[(&str, &str, &str)] = &[
     ("resume.decided_twice", "a call has more than one decision", "give one decision for each call"),
     (
         "resume.not_editable",
-        "the pending request is not about a call, so it has no arguments",
+        "the pending request is not about a call, or its call has started, so its arguments cannot change",
         "approve or deny it",
     ),
     (

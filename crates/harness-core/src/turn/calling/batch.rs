@@ -5,8 +5,8 @@ use std::sync::Arc;
 use crate::event::ResultNote;
 use crate::json::Json;
 use crate::limits::{Amount, Grant, Reached};
-use crate::message::{Message, ToolCall};
-use crate::outcome::{Fault, PendingCall};
+use crate::message::{ApprovalRequest, Message, ToolCall};
+use crate::outcome::{Fault, PendingCall, PendingWork};
 use crate::port::OpenCall;
 use crate::time::Time;
 use crate::tool::{RetryClass, ToolDef, ToolOutcome, ToolStatus};
@@ -90,6 +90,8 @@ pub(in crate::turn) struct CallState {
     pub(in crate::turn) granted: bool,
     /// The parked call; an approval is bound to it.
     pub(in crate::turn) parked_as: Option<Box<PendingCall>>,
+    /// Its work that waits for approval, until the call has another result.
+    pub(in crate::turn) work: Option<Box<PendingWork>>,
     /// The outcome of the last failed attempt, until the next one ends.
     pub(in crate::turn) last: Option<Arc<ToolOutcome>>,
 }
@@ -111,6 +113,7 @@ impl CallState {
             next_gate: 0,
             granted: false,
             parked_as: None,
+            work: None,
             last: None,
         }
     }
@@ -136,6 +139,21 @@ impl CallState {
     /// Its definition, when it is offered.
     pub(in crate::turn) fn def_in<'t>(&self, tools: &'t [ToolDef]) -> Option<&'t ToolDef> {
         tools.get(self.tool? as usize)
+    }
+
+    /// The call waits with its work, and is performed again when it is granted.
+    pub(in crate::turn) fn park(&mut self, requests: &[ApprovalRequest]) {
+        self.work = Some(Box::new(PendingWork::new(self.attempt, requests.to_vec())));
+        self.held = Some(format!("the work of `{}` waits for approval", self.call.name));
+        self.progress = Progress::Parked;
+    }
+
+    /// What a person has to decide while it is parked.
+    pub(in crate::turn) fn requests(&self) -> Vec<ApprovalRequest> {
+        match &self.work {
+            Some(work) => work.requests.clone(),
+            None => vec![ApprovalRequest::of_call(&self.call, self.hold_reason())],
+        }
     }
 
     /// The reason of a hold, for the person who decides.

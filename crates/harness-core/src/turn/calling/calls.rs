@@ -3,15 +3,15 @@
 use std::ops::ControlFlow::Continue;
 use std::sync::Arc;
 
-use super::batch::{Action, Batch, Finished, Progress};
-use super::results::not_run_outcome;
+use super::batch::{Action, Batch, CallState, Finished, Progress};
+use super::results::{not_performed, not_run_outcome};
 use crate::decide::{Answered, CheckDecision, Point};
 use crate::event::EventKind;
 use crate::ids::AgentId;
 use crate::json::Json;
 use crate::limits::Amount;
 use crate::machine::{Cx, Op, Pending, Record, Reply};
-use crate::message::{ApprovalRequest, Handoff};
+use crate::message::Handoff;
 use crate::outcome::{Evidence, Fault, StopReason};
 use crate::time::Time;
 use crate::tool::{RetryClass, ToolKind, ToolOutcome};
@@ -109,7 +109,8 @@ impl Batch {
             Err(reached) => {
                 self.refused.get_or_insert(reached);
                 let why = format!("the permitted {} are used up ({})", reached.limit, reached.ceiling);
-                return self.answer(turn, at, not_run_outcome(&why));
+                let finished = not_performed(slot, not_run_outcome(&why));
+                return self.finish(turn, at, finished);
             }
         }
         let is_first = slot.started.is_none();
@@ -151,7 +152,9 @@ impl Batch {
 
     fn on_tool(&mut self, turn: &mut TurnCx<'_>, at: u32, result: Result<Arc<ToolOutcome>, Fault>) -> Step {
         let Some((outcome, fault)) = self.charge(turn, at, result) else { return WAIT };
-        if outcome.is_retryable() && self.may_retry(turn, at) {
+        if !outcome.approvals.is_empty() {
+            self.slot_mut(at).into_iter().for_each(|slot| slot.park(&outcome.approvals));
+        } else if outcome.is_retryable() && self.may_retry(turn, at) {
             self.wait_to_retry(turn, at, outcome);
         } else {
             self.finish(turn, at, Finished::ran(outcome, fault))?;
@@ -213,25 +216,25 @@ impl Batch {
 
     /// The starts of these calls could not be stored: they are answered, and do not run.
     pub(in crate::turn) fn refuse_unstored(&mut self, turn: &mut TurnCx<'_>, calls: Vec<Pending>) -> Step {
-        for (at, outcome) in self.take_unstored(&mut turn.cx, calls) {
-            self.answer(turn, at, outcome)?;
+        for (at, finished) in self.take_unstored(&mut turn.cx, calls) {
+            self.finish(turn, at, finished)?;
         }
         if turn.cx.idle() { self.run(turn) } else { WAIT }
     }
 
-    /// The outcomes of calls whose start could not be stored.
+    /// The results of calls whose start could not be stored.
     pub(in crate::turn) fn take_unstored(
         &mut self,
         cx: &mut Cx<'_>,
         calls: Vec<Pending>,
-    ) -> Vec<(u32, ToolOutcome)> {
+    ) -> Vec<(u32, Finished)> {
         let mut unstored = Vec::new();
         for pending in calls {
             let Pending::Tool(at) = pending else { continue };
             if let Some(slot) = self.slot_mut(at) {
                 cx.sh.budgets.settle(std::mem::take(&mut slot.grant), Amount::NONE);
                 let why = "its start could not be stored, and it must not run twice";
-                unstored.push((at, not_run_outcome(why)));
+                unstored.push((at, not_performed(slot, not_run_outcome(why))));
             }
         }
         unstored
@@ -241,8 +244,8 @@ impl Batch {
     fn close(&mut self, turn: &mut TurnCx<'_>) -> Step {
         if self.is_parked() {
             let parked = self.slots.iter().filter(|slot| slot.is_parked());
-            let requests = parked.map(|slot| ApprovalRequest::of_call(&slot.call, slot.hold_reason()));
-            return stop(StopReason::ApprovalRequired, Evidence::Held(requests.collect()));
+            let requests = parked.flat_map(CallState::requests).collect();
+            return stop(StopReason::ApprovalRequired, Evidence::Held(requests));
         }
         let text = self.ending_text(turn);
         turn.cx.append(std::mem::take(&mut self.added));

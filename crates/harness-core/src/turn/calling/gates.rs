@@ -7,6 +7,7 @@ use std::ops::ControlFlow::Continue;
 use std::sync::Arc;
 
 use super::batch::{Batch, CallState, Progress};
+use super::results::not_performed;
 use crate::decide::{Answered, GateDecision, GateVerdict, Point};
 use crate::event::EventKind;
 use crate::ids::{CallDigest, CallId};
@@ -30,7 +31,13 @@ impl Batch {
     pub(super) fn prepare(&mut self, turn: &mut TurnCx<'_>, at: u32) -> Step<()> {
         let Some(slot) = self.slot_mut(at) else { return Continue(()) };
         if let Some(refusal) = refusal(slot, turn.data.tools()) {
-            return self.answer(turn, at, refusal);
+            let finished = not_performed(slot, refusal);
+            return self.finish(turn, at, finished);
+        }
+        // It passed them when it started.
+        if slot.work.is_some() {
+            slot.progress = Progress::Ready;
+            return Continue(());
         }
         // What a person wrote needs no preparation.
         if !slot.edited

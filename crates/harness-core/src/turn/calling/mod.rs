@@ -12,4 +12,4 @@ mod results;
 pub(super) use batch::{Batch, CallState, Finished, Progress};
 pub use gates::{MAX_ARGUMENT_BYTES, MAX_ARGUMENT_DEPTH};
 pub(super) use gates::{emit_decision, requested};
-pub(super) use results::not_run_outcome;
+pub(super) use results::{interrupted, not_performed, not_run_outcome};

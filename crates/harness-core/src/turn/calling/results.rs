@@ -23,6 +23,21 @@ pub(in crate::turn) fn not_run_outcome(why: &str) -> ToolOutcome {
     ToolOutcome::with_error(ToolStatus::Cancelled, "not_run", format!("This call did not run: {why}."))
 }
 
+/// The outcome of a call that started, and of whose effects nothing is known.
+pub(in crate::turn) fn interrupted(status: ToolStatus) -> ToolOutcome {
+    let text =
+        "This call was cut off before it answered. It may have taken effect: check before it is repeated.";
+    ToolOutcome::with_error(status, "interrupted", text)
+}
+
+/// The result of a call that is not performed, or, if its work waits, not performed again.
+pub(in crate::turn) fn not_performed(slot: &CallState, outcome: ToolOutcome) -> Finished {
+    if slot.work.is_none() {
+        return Finished::not_run(outcome);
+    }
+    Finished { ran: slot.started.is_some(), ..Finished::not_run(interrupted(ToolStatus::Cancelled)) }
+}
+
 impl Batch {
     /// Charges the usage of an attempt. Returns its outcome, and the error of its tool or registry itself.
     pub(in crate::turn) fn charge(
@@ -33,6 +48,7 @@ impl Batch {
     ) -> Option<(Arc<ToolOutcome>, Option<Fault>)> {
         let slot = self.slot_mut(at)?;
         let grant = std::mem::take(&mut slot.grant);
+        slot.work = None;
         let (outcome, fault) = match result {
             Ok(outcome) => (outcome, None),
             Err(fault) => (Arc::new(ToolOutcome::error(&*fault.code, fault.message.clone())), Some(fault)),
@@ -59,9 +75,7 @@ impl Batch {
             let grant = std::mem::take(&mut slot.grant);
             cx.sh.budgets.settle(grant, grant.0);
         }
-        let text = "This call was cut off before it answered. It may have taken effect: check before it is repeated.";
-        let outcome = ToolOutcome::with_error(ToolStatus::Timeout, "interrupted", text);
-        Finished::ran(Arc::new(outcome), None)
+        Finished::ran(Arc::new(interrupted(ToolStatus::Timeout)), None)
     }
 
     pub(super) fn answer(&mut self, turn: &mut TurnCx<'_>, at: u32, outcome: ToolOutcome) -> Step<()> {

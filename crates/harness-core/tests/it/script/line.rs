@@ -5,7 +5,7 @@ use std::fmt;
 use harness_core::CallId;
 use harness_core::Millis;
 use harness_core::decide::{CheckDecision, CheckVerdict, GateDecision, GateVerdict};
-use harness_core::machine::{PortSet, Reply};
+use harness_core::machine::{CallDecision, PortSet, Reply};
 use harness_core::message::Message;
 use harness_core::testing::Ran;
 use harness_core::tool::ToolDef;
@@ -59,6 +59,8 @@ pub(super) enum Says {
     Crash,
     /// Another turn, of the turn that ended: with a message, or going on where it stopped.
     Turn(Option<Message>),
+    /// The same, with a decision about a pending call.
+    Decide(CallDecision),
 }
 
 impl Says {
@@ -69,8 +71,8 @@ impl Says {
     /// Whether it can happen now: another turn after the end, everything else before it.
     pub(super) fn fits(&self, ran: &Ran) -> bool {
         match ran {
-            Ran::Waiting => !matches!(self, Self::Turn(_)),
-            Ran::Ended(_) => matches!(self, Self::Turn(_)),
+            Ran::Waiting => !matches!(self, Self::Turn(_) | Self::Decide(_)),
+            Ran::Ended(_) => matches!(self, Self::Turn(_) | Self::Decide(_)),
             _ => false,
         }
     }

@@ -32,6 +32,7 @@ use harness_core::turn::{Turn, TurnSpec};
 /// | `model: call add {"a":1} #c1, call log {} #c2` | calls |
 /// | `model: ask "Which?"`, `refuse "No"`, `approve id kind "what"`, `invalid "why"`, `fault code "why"` | the other outputs |
 /// | `tool #c1: ok 4`, `error CODE TEXT`, `retry CODE TEXT`, `fault CODE TEXT` | what comes of an execution; `retry` is a failure worth another try |
+/// | `tool #c1: waits id "what"` | its work waits for an approval |
 /// | `gate policy #c1: deny "no"`, `halt "no"`, `hold "why"`, `rewrite {"a":2}`, `allow` | what a gate says |
 /// | `check tests: accept`, `amend "words"`, `waive "why"`, `continue "guidance"`, `ask "Which?"`, `refuse "why"` | what a check says |
 /// | `arguments #c1: field "problem"` | wrong arguments |
@@ -40,6 +41,7 @@ use harness_core::turn::{Turn, TurnSpec};
 /// | `steer "text"` | a message waits in the steering queue |
 /// | `advance 30s` | the time moves (`ms`, `s`, `m`) |
 /// | `crash` | the process dies and a new one goes on from what is durable |
+/// | `decide #c1: granted` | after the end: another turn with a decision about a pending call |
 /// | `resume`, `next "text"` | after the end: another turn on the same transcript, going on where it stopped or with a new message |
 ///
 /// # Errors

@@ -8,7 +8,7 @@ use super::line::{Asked, Line, Says, Script, ScriptFault, check_says, gate_says}
 use harness_core::Json;
 use harness_core::Millis;
 use harness_core::decide::{CheckVerdict, GateVerdict, Guard, Points};
-use harness_core::machine::{PortSet, Reply};
+use harness_core::machine::{CallDecision, PortSet, Reply};
 use harness_core::message::{
     ApprovalRequest, AssistantMessage, Cost, Invalid, Message, ToolCall, Usage, UserMessage,
 };
@@ -50,7 +50,10 @@ fn read(script: &mut Script, line: &str) -> Read<Option<Says>> {
         "model" => Says::Answer(Asked::Model, model(words.after_colon()?)?),
         "tool" => Says::Answer(Asked::Tool(words.call()?), execution(words.after_colon()?)?),
         "arguments" => Says::Answer(Asked::Arguments(words.call()?), arguments(words.after_colon()?)?),
-        "approve" => Says::Answer(Asked::Approve(words.call()?), decision(words.after_colon()?)?),
+        "approve" => {
+            let (call, decision) = (words.call()?, decision(words.after_colon()?)?);
+            Says::Answer(Asked::Approve(call), Reply::Approval(decision))
+        }
         "gate" => {
             let gate = number_of(words.word(), script.ports.gates.iter().map(|gate| &gate.name), "gates")?;
             Says::Answer(Asked::Gate(gate, words.call()?), verdict(words.after_colon()?)?)
@@ -63,6 +66,10 @@ fn read(script: &mut Script, line: &str) -> Read<Option<Says>> {
         "cancel" => Says::Cancel,
         "crash" => Says::Crash,
         "resume" => Says::Turn(None),
+        "decide" => {
+            let call = words.call()?;
+            Says::Decide(CallDecision::new(call, decision(words.after_colon()?)?))
+        }
         "next" => Says::Turn(Some(Message::user(words.text()?))),
         "steer" => {
             script.ports.steering = true;
@@ -238,12 +245,20 @@ fn execution(mut words: Words<'_>) -> Read<Reply> {
     if how == "ok" {
         return Ok(Reply::Tool(Ok(Arc::new(ToolOutcome::text(words.0)))));
     }
+    if how == "waits" {
+        let id = words.word();
+        let mut outcome = ToolOutcome::text("not yet");
+        outcome.approvals = vec![ApprovalRequest::new(id, id, words.text()?)];
+        return Ok(Reply::Tool(Ok(Arc::new(outcome))));
+    }
     let (code, text) = (words.word(), words.0);
     match how {
         "error" => Ok(Reply::Tool(Ok(Arc::new(ToolOutcome::error(code, text))))),
         "retry" => Ok(Reply::Tool(Ok(Arc::new(ToolOutcome::retryable(code, text))))),
         "fault" => Ok(Reply::Tool(Err(Fault::new(FaultSource::Tool, code, text)))),
-        other => Err(format!("`{other}` is no result: `ok`, `error`, `retry` or `fault` was expected")),
+        other => {
+            Err(format!("`{other}` is no result: `ok`, `waits`, `error`, `retry` or `fault` was expected"))
+        }
     }
 }
 
@@ -275,15 +290,14 @@ fn check_verdict(mut words: Words<'_>) -> Read<Reply> {
     Ok(check_says(verdict))
 }
 
-fn decision(mut words: Words<'_>) -> Read<Reply> {
-    let decision = match words.word() {
+fn decision(mut words: Words<'_>) -> Read<Decision> {
+    Ok(match words.word() {
         "granted" => Decision::Granted,
         "denied" => Decision::Denied { reason: words.text()? },
         "edited" => Decision::Edited(words.json()?),
         "later" => Decision::Later,
         other => return Err(format!("`{other}` is no decision")),
-    };
-    Ok(Reply::Approval(decision))
+    })
 }
 
 fn arguments(mut words: Words<'_>) -> Read<Reply> {

@@ -83,18 +83,28 @@ impl<P: Phase, N: Fn(Transcript) -> Machine<P>> Play<N> {
                 return self.next_process(driver, Start::resume());
             }
             Says::Turn(message) => {
-                let mut start = message.clone().map_or_else(Start::resume, Start::prompt);
-                self.tell(driver.events());
-                let end = driver.machine().end().cloned();
-                if let Some(end) = &end {
-                    let _ = writeln!(self.told, "{}", verdict_line(end));
-                }
-                start.continuation = end.and_then(|end| end.continuation.clone());
-                return self.next_process(driver, start);
+                let start = message.clone().map_or_else(Start::resume, Start::prompt);
+                return self.next_turn(driver, start);
+            }
+            Says::Decide(decision) => {
+                let mut start = Start::resume();
+                start.decisions.push(decision.clone());
+                return self.next_turn(driver, start);
             }
             Says::Cancel => Input::Cancel { by: Arc::from("script") },
         };
         driver.input(input);
+    }
+
+    /// Another turn goes on where this one ended.
+    fn next_turn(&mut self, driver: &mut Driver<P>, mut start: Start) {
+        self.tell(driver.events());
+        let end = driver.machine().end().cloned();
+        if let Some(end) = &end {
+            let _ = writeln!(self.told, "{}", verdict_line(end));
+        }
+        start.continuation = end.and_then(|end| end.continuation.clone());
+        self.next_process(driver, start);
     }
 
     /// Another process goes on from what is durable.

@@ -2,7 +2,6 @@
 
 use std::sync::Arc;
 
-use harness::core::machine::Resume;
 use harness::core::message::Message;
 use harness::core::{End, EntryId, Json, Outcome, RunId, Time};
 use harness::runtime::DeliveryMode;
@@ -129,20 +128,18 @@ impl ThreadState {
         sends: &mut Vec<ThreadSend>,
     ) {
         (self.options, self.began) = (options, began);
-        let waiting = self.parked.take().map(|parked| parked.waiting).unwrap_or_default();
-        self.held.clear();
-        self.decisions.clear();
+        let waiting = self.drop_parked(sends);
         let agent = self.options.agent.clone().or_else(|| self.agent.clone());
         self.start(Begin::Messages { prompt, waiting, agent }, now, sends);
     }
 
-    /// Continues a parked run with the decisions so far.
+    /// Continues a parked run, if it can go on. That of a child is continued by its caller.
     pub(super) fn resume(&mut self, now: Time, sends: &mut Vec<ThreadSend>) {
-        let Some(continuation) = self.parked.take() else { return };
-        let decisions = std::mem::take(&mut self.decisions);
-        self.held.retain(|held| !decisions.iter().any(|decided| decided.call == *held.call()));
-        let from = Box::new(ResumeAsk::new(*continuation, Some(Resume::decided(decisions))));
-        self.start(Begin::Resumed { from, prompt: Vec::new(), agent: None }, now, sends);
+        if self.parent().is_none()
+            && let Some(from) = self.unpark()
+        {
+            self.start(Begin::Resumed { from: Box::new(from), prompt: Vec::new(), agent: None }, now, sends);
+        }
     }
 
     /// Resumes an earlier run. Its driver checks that nothing was said since. A parked run is refused: a continuation that does

@@ -39,16 +39,15 @@ impl ThreadState {
         let held = self.held.iter().find(|held| *held.call() == call);
         let held = held.ok_or_else(|| format!("not_pending: call `{call}` does not wait for a decision"))?;
         let pending = held.proposed.digest();
-        let is_request = self.parked.as_ref().is_some_and(|parked| parked.request.is_some());
-        if is_request && !matches!(decision.decision, Decision::Granted | Decision::Denied { .. }) {
-            return Err(format!("not_editable: request `{call}` can only be granted or denied"));
+        if self.is_fixed(&call) && !matches!(decision.decision, Decision::Granted | Decision::Denied { .. }) {
+            return Err(format!("not_editable: `{call}` can only be granted or denied"));
         }
         if decision.digest.as_ref().is_some_and(|seen| *seen != pending) {
             return Err(format!("other_call: the decision about `{call}` is not about {pending}"));
         }
         let held = held.clone();
         self.remember(&held, &decision.decision);
-        self.decisions.push(decision);
+        self.decisions.push(CallDecision::new(call, decision.decision));
         match &self.status {
             ThreadStatus::Running(run) => sends.push(ThreadSend::Ring(run.clone())),
             ThreadStatus::Parked(_) => self.resume(now, sends),
@@ -65,8 +64,14 @@ impl ThreadState {
         }
     }
 
-    pub(super) fn expire(&mut self, run: &RunId, now: Time, sends: &mut Vec<ThreadSend>) {
-        if self.status != ThreadStatus::Parked(run.clone()) {
+    pub(super) fn expire(
+        &mut self,
+        run: &RunId,
+        since: Option<Time>,
+        now: Time,
+        sends: &mut Vec<ThreadSend>,
+    ) {
+        if self.status != ThreadStatus::Parked(run.clone()) || since.is_some_and(|_| since != self.since) {
             return;
         }
         for held in &self.held {

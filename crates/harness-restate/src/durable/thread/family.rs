@@ -6,7 +6,7 @@ use harness::core::machine::CallDecision;
 use harness::core::{Origin, RunId, ThreadId, Time};
 use serde::{Deserialize, Serialize};
 
-use super::super::context::ControlReply;
+use super::super::context::{ControlReply, ParkedRun};
 use super::super::request::{Held, ThreadAsk, ThreadSend, ThreadStatus};
 use super::ThreadState;
 
@@ -25,6 +25,8 @@ pub(super) struct Family {
     stopped: Option<RunId>,
     /// Reports to the parent about the run.
     told: u64,
+    /// The last beginning: the run, that of the caller, and the reply.
+    begun: Option<(RunId, RunId, ControlReply)>,
     children: Vec<Child>,
 }
 
@@ -39,6 +41,9 @@ struct Child {
     /// The calls inside of it that wait for a decision.
     held: Vec<Held>,
     is_over: bool,
+    /// Whether it is parked and can go on.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    is_ready: bool,
 }
 
 /// What a child tells its parent: all that the parent has to know.
@@ -55,6 +60,9 @@ pub struct ChildReport {
     pub held: Vec<Held>,
     /// Whether the run is over.
     pub is_over: bool,
+    /// Whether the run is parked and can go on: its caller continues it.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub is_ready: bool,
 }
 
 impl Family {
@@ -84,7 +92,8 @@ impl Family {
 
     /// Notes that a child begins. The oldest that is over makes room for it.
     pub(super) fn delegate(&mut self, thread: ThreadId, run: RunId, sends: &mut Vec<ThreadSend>) {
-        if self.children.iter().any(|child| child.run == run) {
+        if let Some(child) = self.children.iter_mut().find(|child| child.run == run) {
+            child.is_ready = false;
             return;
         }
         self.children.retain(|child| child.thread != thread);
@@ -93,15 +102,34 @@ impl Family {
         {
             sends.push(forget(self.children.remove(oldest).thread));
         }
-        self.children.push(Child { thread, run, told: 0, held: Vec::new(), is_over: false });
+        self.children.push(Child { thread, run, told: 0, held: Vec::new(), is_over: false, is_ready: false });
     }
 
     /// Notes what a child tells.
     pub(super) fn note(&mut self, report: ChildReport) {
-        let ChildReport { run, number, held, is_over, .. } = report;
+        let ChildReport { run, number, held, is_over, is_ready, .. } = report;
         if let Some(child) = self.children.iter_mut().find(|child| child.run == run && child.told < number) {
-            (child.told, child.held, child.is_over) = (number, held, is_over);
+            (child.told, child.held, child.is_over, child.is_ready) = (number, held, is_over, is_ready);
         }
+    }
+
+    /// Whether a thread is a child.
+    pub(super) fn knows(&self, thread: &ThreadId) -> bool {
+        self.children.iter().any(|child| child.thread == *thread)
+    }
+
+    /// Whether a call need not wait for a child any longer: that can go on, or is over.
+    pub(super) fn is_ready(&self, thread: &ThreadId) -> bool {
+        let mut own = self.children.iter().filter(|child| child.thread == *thread);
+        own.any(|child| child.is_ready || child.is_over)
+    }
+
+    /// Stops the children that are parked, but for those that somebody waits for. No other is at work when there is no run.
+    pub(super) fn stop_parked(&self, is_waited_for: impl Fn(&ThreadId) -> bool, sends: &mut Vec<ThreadSend>) {
+        let parked = self.children.iter().filter(|child| !child.is_over && !is_waited_for(&child.thread));
+        sends.extend(parked.map(|child| {
+            ThreadSend::Tell(child.thread.clone(), Box::new(ThreadAsk::StopRun(child.run.clone())))
+        }));
     }
 
     /// Gives a decision to the child whose call it is about; `None` if it is about none.
@@ -121,14 +149,10 @@ impl Family {
         sends.extend(std::mem::take(&mut self.children).into_iter().map(|child| forget(child.thread)));
     }
 
-    /// Begins a run for a call. Whether it was stopped already; `None` if it has begun before.
-    pub(super) fn begin(&mut self, parent: ThreadId, run: &RunId) -> Option<bool> {
-        if self.run.as_ref() == Some(run) {
-            return None;
-        }
-        let is_stopped = self.stopped.take().is_some_and(|stopped| stopped == *run);
+    /// Begins a run for a call. Whether it was stopped already.
+    fn begin(&mut self, parent: ThreadId, run: &RunId) -> bool {
         (self.parent, self.run, self.told) = (Some(parent), Some(run.clone()), 0);
-        Some(is_stopped)
+        self.stopped.take().is_some_and(|stopped| stopped == *run)
     }
 
     /// Whether a run can be stopped now. One that begins later is then stopped at once.
@@ -141,12 +165,21 @@ impl Family {
     }
 
     /// Tells the parent what it has to know now.
-    pub(super) fn tell(&mut self, thread: ThreadId, held: Vec<Held>, is_over: bool) -> Option<ThreadSend> {
+    pub(super) fn tell(&mut self, thread: ThreadId, shown: Shown) -> Option<ThreadSend> {
         let (parent, run) = (self.parent.clone()?, self.run.clone()?);
         self.told += 1;
-        let report = ChildReport { thread, run, number: self.told, held, is_over };
+        let Shown { held, is_over, is_ready } = shown;
+        let report = ChildReport { thread, run, number: self.told, held, is_over, is_ready };
         Some(ThreadSend::Tell(parent, Box::new(ThreadAsk::Child(Box::new(report)))))
     }
+}
+
+/// What the parent of a thread has to know.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Shown {
+    held: Vec<Held>,
+    is_over: bool,
+    is_ready: bool,
 }
 
 fn forget(thread: ThreadId) -> ThreadSend {
@@ -154,24 +187,47 @@ fn forget(thread: ThreadId) -> ThreadSend {
 }
 
 impl ThreadState {
-    /// What the parent has to know: the calls that wait, and whether the run is over; `None` without a parent.
-    pub(super) fn shown(&self) -> Option<(Vec<Held>, bool)> {
+    /// What the parent has to know; `None` without a parent.
+    pub(super) fn shown(&self) -> Option<Shown> {
         self.parent()?;
-        Some((self.approvals().cloned().collect(), self.running().is_none()))
+        let (is_over, is_ready) = (self.status == ThreadStatus::Idle, self.is_ready());
+        Some(Shown { held: self.approvals().cloned().collect(), is_over, is_ready })
     }
 
-    /// Begins a run for a call of another thread, behind what the log has.
-    pub(super) fn begin_child(&mut self, mut origin: Origin, parent: ThreadId, now: Time) -> ControlReply {
+    /// Begins a run for a call of another thread, behind what the log has, or continues the one that is parked for it.
+    pub(super) fn begin_child(
+        &mut self,
+        mut origin: Origin,
+        parent: ThreadId,
+        (caller, continues): (RunId, bool),
+        now: Time,
+        sends: &mut Vec<ThreadSend>,
+    ) -> ControlReply {
         let run = origin.run.take().unwrap_or_default();
-        if self.is_forgetting || self.running().is_some_and(|other| *other != run) {
+        let begun = self.family.begun.as_ref();
+        if let Some((.., reply)) = begun.filter(|(of, by, _)| (of, by) == (&run, &caller)) {
+            return reply.clone();
+        }
+        if self.is_forgetting || self.running().is_some() {
             return ControlReply::Refused(format!("thread `{}` is not free for run `{run}`", self.id()));
         }
-        if let Some(is_stopped) = self.family.begin(parent, &run) {
-            (self.status, self.last) = (ThreadStatus::Running(run), None);
-            (self.first, self.turn, self.since) = (self.log, self.log, Some(now));
-            self.stop = is_stopped.then(|| Arc::from("caller"));
-            self.origin = origin;
+        let mut parked = None;
+        if continues {
+            let is_parked = self.status == ThreadStatus::Parked(run.clone());
+            let Some(from) = is_parked.then(|| self.unpark()).flatten() else {
+                let text = "was stopped while it waited for approval; what it did may have taken effect";
+                return ControlReply::Refused(format!("run `{run}` of thread `{}` {text}", self.id()));
+            };
+            parked = Some(Box::new(ParkedRun { first: self.first, from }));
+        } else {
+            self.drop_parked(sends);
+            self.first = self.log;
+            self.stop = self.family.begin(parent, &run).then(|| Arc::from("caller"));
         }
-        ControlReply::Began { log: self.log, spent: self.spent.clone() }
+        (self.status, self.last) = (ThreadStatus::Running(run.clone()), None);
+        (self.turn, self.since, self.origin) = (self.log, Some(now), origin);
+        let reply = ControlReply::Began { log: self.log, spent: self.spent.clone(), parked };
+        self.family.begun = Some((run, caller, reply.clone()));
+        reply
     }
 }

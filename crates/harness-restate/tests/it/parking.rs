@@ -1,0 +1,170 @@
+//! Sub-agents that wait for days.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use harness::core::machine::CallDecision;
+use harness::core::message::ApprovalRequest;
+use harness::core::port::Clock as _;
+use harness::core::tool::{ToolCx, ToolOutcome, Toolbox, tool_fn};
+use harness::core::{Fault, Json, Millis, ThreadId, Time};
+use harness_restate::durable::sim::SimFaults;
+use harness_restate::durable::{
+    Agent, AgentHost, HostAsk, SimEngine, ThreadAsk, ThreadReply, ThreadStatus, fold,
+};
+
+use super::world::{Act, Host, PROMPT, Script, calls, client, say, tasks, text, thread};
+
+/// So many days, and the time after them.
+fn days(days: u64) -> Millis {
+    Millis(days * 24 * 3_600_000)
+}
+
+fn after(number: u64) -> Time {
+    Time(0).after(days(number))
+}
+
+/// A sub-agent that needs a signature.
+fn script(child: Script) -> Script {
+    Script {
+        child: Some(Box::new(child)),
+        answers: vec![tasks(&["c-task"]), text("Done.")],
+        said: vec!["Order tea."],
+        ..Script::default()
+    }
+}
+
+fn signs(answers: &[&[&str]], acts: Vec<(usize, Act)>) -> Script {
+    let answers = answers.iter().map(|names| calls(names)).chain([text("Signed.")]).collect();
+    script(Script { answers, acts, ..Script::default() })
+}
+
+/// An engine whose thread got its first message.
+fn engine(script: &Script) -> (SimEngine, Arc<Host>) {
+    let engine = SimEngine::new(SimFaults::default());
+    let clock = Arc::new(engine.clock());
+    let host = Arc::new(Host::new(script, clock, client(engine.client(), engine.clock())));
+    engine.client().send("first", Time(0), &thread(), say("first", "Order tea.", PROMPT));
+    (engine, host)
+}
+
+fn status(engine: &SimEngine, thread: &str) -> ThreadStatus {
+    engine.thread(&thread.into()).unwrap().status().clone()
+}
+
+/// The results of the calls of a thread.
+fn results(engine: &SimEngine, thread: &ThreadId) -> Vec<String> {
+    let folded = fold(&engine.log(thread));
+    let results = folded.messages().filter(|message| message.as_tool_result().is_some());
+    results.map(|result| result.joined_text()).collect()
+}
+
+#[test]
+fn a_parked_sub_agent_and_its_caller_show_what_they_wait_for() {
+    let (engine, host) = engine(&signs(&[&["sign"]], Vec::new()));
+    let engine = engine.with_stop(after(1));
+    engine.run(&host);
+    let parked = |run: &str| ThreadStatus::Parked(run.into());
+    assert_eq!(status(&engine, "t1"), parked("t1-1"));
+    assert_eq!(status(&engine, "t1/c-task"), parked("t1/t1/1/0/c-task"));
+    let state = engine.thread(&thread()).unwrap();
+    let waits = state.approvals().map(|held| {
+        let proposed = &held.proposed;
+        let thread = proposed.origin.thread.as_ref().unwrap();
+        format!("{} in {thread}: {}", proposed.call.name, proposed.reason)
+    });
+    assert_eq!(waits.collect::<Vec<_>>(), ["sign in t1/c-task: needs a signature"]);
+    let end = state.last().unwrap().as_ref().unwrap();
+    let requests = serde_json::to_string(&end.stop.evidence).unwrap();
+    assert!(requests.contains(r#""kind":"sign","summary":"needs a signature""#), "{requests}");
+}
+
+#[test]
+fn a_sub_agent_that_waits_twice_has_its_time_each_time() {
+    let grant = Act::Grant("c-sign-1", days(5));
+    let (engine, host) = engine(&signs(&[&["sign-1"], &["sign-2"]], vec![(0, grant)]));
+    engine.run(&host);
+    assert_eq!(status(&engine, "t1"), ThreadStatus::Idle);
+    let child = results(&engine, &"t1/c-task".into());
+    assert_eq!(child, ["sign tea", "Denied: nobody decided in time"]);
+    let resumed = engine.thread(&thread()).unwrap().since();
+    assert!((after(12)..after(13)).contains(&resumed));
+}
+
+#[test]
+fn calls_of_a_parked_sub_agent_may_be_decided_one_after_the_other() {
+    let grant = |call, number| (0, Act::Grant(call, days(number)));
+    let acts = vec![grant("c-sign-1", 2), grant("c-sign-2", 4)];
+    let (engine, host) = engine(&signs(&[&["sign-1", "sign-2"]], acts));
+    engine.run(&host);
+    assert_eq!(results(&engine, &"t1/c-task".into()), ["sign tea", "sign tea"]);
+    assert!(results(&engine, &thread())[0].contains("Signed."));
+}
+
+#[test]
+fn a_call_whose_parked_sub_agent_is_forgotten_or_stopped_has_an_error() {
+    let run = "t1/t1/1/0/c-task";
+    for (name, ask) in [("forget", ThreadAsk::Forget), ("stop", ThreadAsk::StopRun(run.into()))] {
+        let (engine, host) = engine(&signs(&[&["sign"]], Vec::new()));
+        engine.client().send(name, after(1), &"t1/c-task".into(), ask);
+        let report = engine.run(&host);
+        assert_eq!((report.stuck, report.violations), (Vec::new(), Vec::new()));
+        assert_eq!(status(&engine, "t1"), ThreadStatus::Idle, "{name}");
+        let result = results(&engine, &thread()).remove(0);
+        let why = format!(
+            "run `{run}` of thread `t1/c-task` was stopped while it waited for approval; what it did may have taken effect"
+        );
+        assert!(result.contains(&why), "{name}: {result}");
+        assert!(engine.thread(&thread()).unwrap().since() < after(2), "{name}");
+        let ledger = host.ledger.lock();
+        assert!(!ledger.iter().any(|line| line.contains("sign")), "{name}: {ledger:?}");
+    }
+}
+
+/// An agent whose tool `order` waits for an approval of its own.
+struct Asking(Host, Arc<AtomicBool>);
+
+#[derive(serde::Deserialize, schemars::JsonSchema)]
+struct Order {}
+
+impl AgentHost for Asking {
+    async fn agent(&self, _: HostAsk<'_>) -> Result<Agent, Fault> {
+        let mut agent = self.0.parts();
+        let has_asked = Arc::clone(&self.1);
+        let order = tool_fn("order", "orders", move |_: Order, _: ToolCx| {
+            let has_asked = has_asked.swap(true, Ordering::Relaxed);
+            async move {
+                let mut outcome = ToolOutcome::text("ordered");
+                if !has_asked {
+                    outcome.approvals.push(ApprovalRequest::new("o-1", "order", "Order tea for 5?"));
+                }
+                outcome
+            }
+        });
+        agent.ports.tools = Arc::new(Toolbox::new([Arc::new(order) as _]));
+        Ok(agent)
+    }
+}
+
+#[test]
+fn a_tool_that_waits_for_an_approval_of_its_own_is_performed_again() {
+    for (decision, result) in [
+        (CallDecision::granted("c-order"), "ordered"),
+        (CallDecision::denied("c-order", "too much"), "Denied: too much"),
+    ] {
+        let answers = vec![calls(&["order"]), text("Done.")];
+        let script = Script { answers, said: vec!["Order tea."], ..Script::default() };
+        let engine = SimEngine::new(SimFaults::default());
+        let host = Host::new(&script, Arc::new(engine.clock()), client(engine.client(), engine.clock()));
+        let host = Arc::new(Asking(host, Arc::default()));
+        engine.client().send("first", Time(0), &thread(), say("first", "Order tea.", PROMPT));
+        let edit = CallDecision::edited("c-order", Json::empty_object());
+        engine.client().send("edit", after(1), &thread(), ThreadAsk::Decide(edit));
+        engine.client().send("decide", after(2), &thread(), ThreadAsk::Decide(decision));
+        assert_eq!(engine.run(&host).stuck, [""; 0]);
+        let refused = "not_editable: `c-order` can only be granted or denied".to_owned();
+        assert_eq!(engine.client().reply("edit"), Some(ThreadReply::Refused(refused)));
+        assert_eq!(results(&engine, &thread()), [result]);
+        assert!(engine.clock().now() >= after(2));
+    }
+}
