@@ -147,7 +147,7 @@ pub struct SubagentReport {
     /// Usage for the totals of the turn.
     pub usage: Option<Arc<Usage>>,
     /// Requests of the sub-agent that wait for a person. With any, the call is pending, and asks for the same sub-agent again
-    /// when it is granted ([`ToolOutcome::approvals`]).
+    /// when it is granted ([`ToolOutcome::waiting_for`]).
     pub approvals: Vec<ApprovalRequest>,
 }
 
@@ -418,8 +418,7 @@ fn outcome_of(name: &str, report: &SubagentReport) -> ToolOutcome {
         answered(&SubagentAnswer { ok: error.is_none(), output, error, iterations, subagent: name });
     outcome.spent = report.spent;
     outcome.usage.clone_from(&report.usage);
-    outcome.approvals.clone_from(&report.approvals);
-    outcome
+    if report.approvals.is_empty() { outcome } else { outcome.waiting_for(report.approvals.iter().cloned()) }
 }
 
 /// Error of a sub-agent that may not start further sub-agents.

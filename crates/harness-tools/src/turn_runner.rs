@@ -169,7 +169,12 @@ fn report(end: &End) -> SubagentReport {
                 _ => SubagentCode::SubagentError,
             };
             let so_far = said.map(|said| format!("; partial answer: {said}")).unwrap_or_default();
-            let message = format!("it stopped with {}{so_far}", end.reason().as_str());
+            let why = if let Evidence::Fault(fault) = &end.stop.evidence {
+                format!(": {}", fault.message)
+            } else {
+                String::new()
+            };
+            let message = format!("it stopped with {}{why}{so_far}", end.reason().as_str());
             SubagentReport::failed(code, message, iterations)
         }
     };

@@ -74,7 +74,7 @@ pub struct PendingCall {
 pub struct PendingWork {
     /// Attempt of the call, from 1. It is performed again under the same number.
     pub attempt: u32,
-    /// Requests of the work ([`ToolOutcome::approvals`](crate::tool::ToolOutcome::approvals)).
+    /// Requests of the work ([`Ongoing::approvals`](crate::tool::Ongoing::approvals)).
     pub requests: Vec<ApprovalRequest>,
 }
 

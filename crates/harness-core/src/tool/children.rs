@@ -70,6 +70,6 @@ pub trait Children: fmt::Debug + Send + Sync {
 
     /// The end of the child. The future may never complete: the driver then runs the child, and calls the tool once more
     /// when it has the end. A child that ends because it waits for approval is continued when the call is performed again
-    /// ([`ToolOutcome::approvals`](super::ToolOutcome::approvals)).
+    /// ([`ToolOutcome::waiting_for`](super::ToolOutcome::waiting_for)).
     fn run(&self, child: Child) -> ChildFuture;
 }

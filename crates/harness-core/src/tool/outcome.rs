@@ -77,7 +77,7 @@ impl<E: fmt::Display> From<E> for ToolError {
     }
 }
 
-/// Report of work that outlives its call (a background agent).
+/// Report of work that outlives its call: a background agent, or work that waits for approval.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
 #[non_exhaustive]
@@ -87,6 +87,10 @@ pub struct Ongoing {
     /// Finished work of earlier calls.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub settled: Vec<SettledGrant>,
+    /// Requests of the work, such as that of a sub-agent, that wait for a person. With any, the call has no result yet: it is
+    /// pending, and is performed again, with the same attempt and idempotency key, when it is granted.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub approvals: Vec<ApprovalRequest>,
 }
 
 /// End of work that an earlier call started: the rest of its grant is released.
@@ -125,10 +129,6 @@ pub struct ToolOutcome {
     /// Work that outlives its call.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ongoing: Option<Box<Ongoing>>,
-    /// Requests of the call's own work, such as that of a sub-agent, that wait for a person. With any, the call has no result
-    /// yet: it is pending, and is performed again, with the same attempt and idempotency key, when it is granted.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub approvals: Vec<ApprovalRequest>,
     /// Whether the tool requests the end of the turn. It ends if every call of the batch does.
     #[serde(default)]
     pub terminate: bool,
@@ -170,6 +170,18 @@ impl ToolOutcome {
     /// Creates the outcome of a call that did not succeed.
     pub fn with_error(status: ToolStatus, code: impl Into<String>, message: impl Into<String>) -> Self {
         Self { status, error: Some(Box::new(ToolError::new(code, message))), ..Self::default() }
+    }
+
+    /// Sets the [requests](Ongoing::approvals) for which the work of the call waits.
+    #[must_use]
+    pub fn waiting_for(mut self, approvals: impl IntoIterator<Item = ApprovalRequest>) -> Self {
+        self.ongoing.get_or_insert_default().approvals.extend(approvals);
+        self
+    }
+
+    /// The requests for which the work of the call waits.
+    pub fn approvals(&self) -> &[ApprovalRequest] {
+        self.ongoing.as_ref().map_or(&[], |ongoing| &ongoing.approvals)
     }
 
     /// Whether the call failed, was cancelled or timed out.

@@ -156,7 +156,7 @@ fn take_late_of_call(turn: &mut TurnCx<'_>, batch: &mut Batch, pending: Pending,
     match (pending, reply) {
         (Pending::Tool(at), Reply::Tool(result)) => {
             if let Some((outcome, fault)) = batch.charge(turn, at, result) {
-                let waits = !outcome.approvals.is_empty();
+                let waits = !outcome.approvals().is_empty();
                 let outcome = if waits { Arc::new(interrupted(ToolStatus::Cancelled)) } else { outcome };
                 finish(turn, batch, at, Finished::ran(outcome, fault));
             }
@@ -228,8 +228,9 @@ fn answer_rest(turn: &mut TurnCx<'_>, batch: &mut Batch, stop: &Stop) {
     let why = format!("the turn ended first ({})", stop.reason);
     (batch.checking, batch.showing) = (None, None);
     for at in batch.places(|slot| slot.finished().is_none() && !(parks && slot.is_parked())) {
-        let finished = batch.slot(at).map(|slot| not_performed(slot, not_run_outcome(&why)));
-        finished.into_iter().for_each(|finished| finish(turn, batch, at, finished));
+        let Some(slot) = batch.slot(at) else { continue };
+        let finished = not_performed(slot, not_run_outcome(&why));
+        finish(turn, batch, at, finished);
     }
     stop_batch(turn, batch);
     // What layers added comes behind the last result, or, behind a parked call, later.

@@ -177,8 +177,9 @@ fn take_decision(cx: &mut Cx<'_>, slot: &mut CallState, start: &Start, has_start
     // It is performed again as it was.
     if let Some(work) = &parked.work {
         slot.attempt = work.attempt;
-        let ran = parked.arguments.as_ref().filter(|ran| **ran != slot.call.arguments);
-        ran.cloned().into_iter().for_each(|ran| slot.rewrite(ran));
+        if let Some(ran) = parked.arguments.as_ref().filter(|ran| **ran != slot.call.arguments) {
+            slot.rewrite(ran.clone());
+        }
     }
     if given.is_some() && slot.work.is_none() {
         emit_decision(cx, slot.call.id.clone(), &decision);

@@ -90,8 +90,8 @@ impl ScriptedWorld for Shop {
                 let ran = self.ran.entry(call.id.clone()).or_default();
                 ran.push(arguments);
                 let mut outcome = ToolOutcome::text(format!("ran {}", call.id));
-                if call.id.as_str().starts_with("w") && ran.len() == 1 {
-                    outcome.approvals.push(ApprovalRequest::new("r1", "pay", "Pay, too?"));
+                if call.id.as_str().starts_with('w') && ran.len() == 1 {
+                    outcome = outcome.waiting_for([ApprovalRequest::new("r1", "pay", "Pay, too?")]);
                 }
                 return Answer::After(Millis(10), Reply::Tool(Ok(Arc::new(outcome))));
             }

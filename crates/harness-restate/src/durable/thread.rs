@@ -259,10 +259,7 @@ impl ThreadState {
                 self.settle(run, why, now, &injected, log, sends)
             }
             ThreadAsk::StopRun(run) => {
-                if self.family.stop(run) {
-                    self.stop(Arc::from("caller"), sends);
-                    self.drop_parked(sends);
-                }
+                self.stop_run(run, sends);
                 Ok(())
             }
             ThreadAsk::Child(report) => {

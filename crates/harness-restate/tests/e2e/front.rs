@@ -263,6 +263,57 @@ pub(crate) fn an_approval_outlives_its_front_end() {
     });
 }
 
+/// Two calls of a sub-agent are decided over AG-UI, after a restart of the server, the worker and the front end.
+pub(crate) fn a_parked_sub_agent_outlives_everything() {
+    run(async {
+        let cluster = Cluster::start(1, 1).await;
+        let front = Front::start(&cluster).await;
+        let thread = "front-task.1";
+        let mut body = json!({
+            "threadId": thread, "runId": "r1", "state": {}, "tools": [], "context": [], "forwardedProps": {},
+            "messages": [{ "id": "m1", "role": "user", "content": "Order tea." }],
+        });
+        let (status, events) = front.post("/../ag-ui", body.clone()).await;
+        let interrupts = last_event(&events)["outcome"]["interrupts"].as_array().cloned().unwrap_or_default();
+        assert_eq!((status, interrupts.len()), (200, 2), "{events}");
+        drop(front);
+        cluster.kill(0);
+        cluster.kill_server(0);
+        cluster.restart_server(0);
+        cluster.restart(0);
+        let front = Front::start(&cluster).await;
+        let path = format!("/{thread}/approvals");
+        until("the engine", || async { front.get(&path).await.1["approvals"].is_array() }).await;
+        let (_, listed) = front.get(&path).await;
+        let shown = &listed["approvals"][0];
+        assert_eq!((&shown["state"], &shown["tool"]), (&json!("parked"), &json!("sign")));
+        assert_eq!(shown["reason"], "needs a signature");
+        body["runId"] = json!("r2");
+        let approved = json!({ "approved": true });
+        let resumed = interrupts
+            .iter()
+            .map(|asked| json!({ "interruptId": asked["id"], "status": "resolved", "payload": approved }));
+        body["resume"] = resumed.collect();
+        let (status, events) = front.post("/../ag-ui", body).await;
+        let last = last_event(&events);
+        assert_eq!(
+            (status, &last["type"], &last["outcome"]["type"]),
+            (200, &json!("RUN_FINISHED"), &json!("success"))
+        );
+        let (_, response) = front.get(&format!("/{thread}/response")).await;
+        assert_eq!(response["text"], "Done.");
+        let inside = cluster.ledger(&format!("{thread}/c-task"));
+        assert_eq!(inside.iter().filter(|line| line.starts_with("begun sign")).count(), 2, "{inside:?}");
+    });
+}
+
+/// The last event of a response of server-sent events.
+fn last_event(events: &Value) -> Value {
+    let last =
+        events.as_str().and_then(|text| text.lines().rev().find_map(|line| line.strip_prefix("data: ")));
+    last.map_or(Value::Null, |data| serde_json::from_str(data).unwrap())
+}
+
 pub(crate) fn a_front_end_aborts_a_run() {
     run(async {
         let cluster = Cluster::start(1, 1).await;

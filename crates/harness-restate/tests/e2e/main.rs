@@ -57,6 +57,7 @@ const CHECKS: &[Check] = &[
     ("cluster::the_plan_fits_the_cluster", plan::the_plan_fits_the_cluster),
     ("cluster::a_front_end_serves_threads", front::a_front_end_serves_threads),
     ("cluster::an_approval_outlives_its_front_end", front::an_approval_outlives_its_front_end),
+    ("cluster::a_parked_sub_agent_outlives_everything", front::a_parked_sub_agent_outlives_everything),
     ("cluster::a_front_end_aborts_a_run", front::a_front_end_aborts_a_run),
     ("cluster::another_front_end_sees_deltas", deltas::another_front_end_sees_deltas),
     ("cluster::an_answer_of_a_killed_worker_starts_again", deltas::an_answer_of_a_killed_worker_starts_again),

@@ -64,6 +64,10 @@ fn front_scripts() -> Vec<Script> {
         },
         script("front-plain", vec![calls(&["look"]), calls(&["pay"]), text("Done.")]),
         script("front-approval", vec![calls(&["sign"]), text("Signed.")]),
+        Script {
+            child: Some(Box::new(script("", vec![calls(&["sign-1", "sign-2"]), text("Signed.")]))),
+            ..script("front-task", vec![tasks(&["c-task"]), text("Done.")])
+        },
         Script { hangs: Some(0), heeds: true, ..script("front-abort", Vec::new()) },
         Script { stamps: STAMPS, ..script("front-deltas", vec![calls(&["look"]), text("")]) },
     ]

@@ -334,7 +334,6 @@ fn a_parked_run_holds_no_key() {
 fn an_approval_in_a_sub_agent_may_take_days() {
     for (name, drives, result) in [
         ("an approval in a sub-agent", 2, r#""output": "Signed.""#),
-        ("an approval in a parked sub-agent", 4, r#""output": "Signed.""#),
         ("an approval in a sub-agent parked two levels down", 6, r#""output": "Done.""#),
         ("nobody decides in a sub-agent", 4, r#""output": "Not signed.""#),
         ("a message instead of a decision in a sub-agent", 3, "This call was cut off before it answered."),

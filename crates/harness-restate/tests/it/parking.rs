@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use harness::core::machine::CallDecision;
 use harness::core::message::ApprovalRequest;
-use harness::core::port::Clock as _;
+use harness::core::port::{Clock as _, Decision};
 use harness::core::tool::{ToolCx, ToolOutcome, Toolbox, tool_fn};
 use harness::core::{Fault, Json, Millis, ThreadId, Time};
 use harness_restate::durable::sim::SimFaults;
@@ -80,6 +80,25 @@ fn a_parked_sub_agent_and_its_caller_show_what_they_wait_for() {
 }
 
 #[test]
+fn a_decision_that_is_put_off_parks_a_sub_agent_at_once() {
+    let (engine, host) = engine(&signs(&[&["sign-1", "sign-2"]], Vec::new()));
+    let later = |call: &str| ThreadAsk::Decide(CallDecision::new(call, Decision::Later));
+    engine.client().send("1", Time(5_000), &thread(), later("c-sign-1"));
+    engine.client().send("2", Time(10_000), &thread(), later("c-sign-2"));
+    // It is put off already.
+    engine.client().send("3", Time(15_000), &thread(), later("c-sign-1"));
+    let engine = engine.with_stop(Time(20_000));
+    engine.run(&host);
+    assert_eq!(engine.client().reply("3"), Some(ThreadReply::Accepted(None)));
+    assert_eq!(status(&engine, "t1"), ThreadStatus::Parked("t1-1".into()));
+    let state = engine.thread(&thread()).unwrap();
+    assert_eq!(
+        state.approvals().map(|held| held.call().to_string()).collect::<Vec<_>>(),
+        ["c-sign-1", "c-sign-2"]
+    );
+}
+
+#[test]
 fn a_sub_agent_that_waits_twice_has_its_time_each_time() {
     let grant = Act::Grant("c-sign-1", days(5));
     let (engine, host) = engine(&signs(&[&["sign-1"], &["sign-2"]], vec![(0, grant)]));
@@ -134,11 +153,11 @@ impl AgentHost for Asking {
         let order = tool_fn("order", "orders", move |_: Order, _: ToolCx| {
             let has_asked = has_asked.swap(true, Ordering::Relaxed);
             async move {
-                let mut outcome = ToolOutcome::text("ordered");
-                if !has_asked {
-                    outcome.approvals.push(ApprovalRequest::new("o-1", "order", "Order tea for 5?"));
+                let outcome = ToolOutcome::text("ordered");
+                if has_asked {
+                    return outcome;
                 }
-                outcome
+                outcome.waiting_for([ApprovalRequest::new("o-1", "order", "Order tea for 5?")])
             }
         });
         agent.ports.tools = Arc::new(Toolbox::new([Arc::new(order) as _]));

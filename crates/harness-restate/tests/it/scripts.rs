@@ -11,7 +11,7 @@ const LATE: Millis = Millis(3 * 24 * 3_600_000);
 const LATER: Millis = Millis(4 * 24 * 3_600_000);
 
 pub(crate) fn all() -> Vec<Script> {
-    alone().into_iter().chain(delegating()).collect()
+    alone().into_iter().chain(delegating()).chain(parking()).collect()
 }
 
 /// Messages that wait are delivered together.
@@ -159,38 +159,6 @@ fn delegating() -> Vec<Script> {
         within("a sub-agent of a sub-agent", within("", pays())),
         within("an approval in a sub-agent", signs(Act::Grant("c-sign", SOON))),
         within("an approval two levels down", within("", signs(Act::Grant("c-sign", SOON)))),
-        within("an approval in a parked sub-agent", signs(Act::Grant("c-sign", LATE))),
-        within("a denial in a parked sub-agent", signs(Act::Deny("c-sign", LATE))),
-        within(
-            "an approval in a sub-agent parked two levels down",
-            within("", signs(Act::Grant("c-sign", LATE))),
-        ),
-        within(
-            "a call beside a parked one in a sub-agent",
-            Script {
-                answers: vec![calls(&["pay", "sign", "look"]), text("Signed.")],
-                ..signs(Act::Grant("c-sign", LATE))
-            },
-        ),
-        within(
-            "a request of the model of a sub-agent",
-            Script { answers: vec![request(), text("Refunded.")], ..signs(Act::Grant("refund", LATE)) },
-        ),
-        within("nobody decides in a sub-agent", child(vec![calls(&["sign"]), text("Not signed.")])),
-        Script {
-            // The second one asks under the same name, and has no answer: the first decision is one for one call.
-            child: Some(Box::new(signs(Act::Grant("c-sign", LATE)))),
-            ..asking("two parked sub-agents", vec![tasks(&["c-1", "c-2"]), text("Done.")])
-        },
-        Script {
-            acts: vec![(0, Act::SayLater("Never mind.", LATE))],
-            said: vec!["Order tea.", "Never mind."],
-            child: Some(Box::new(child(vec![calls(&["sign"]), text("Not signed.")]))),
-            ..asking(
-                "a message instead of a decision in a sub-agent",
-                vec![tasks(&["c-task"]), text("Fine.")],
-            )
-        },
         Script {
             answers: vec![tasks(&["c-task"])],
             ..within(
@@ -220,6 +188,36 @@ fn delegating() -> Vec<Script> {
         Script {
             answers: vec![tasks(&["c-task"])],
             ..within("abort while a sub-agent waits", signs(Act::Abort(SOON)))
+        },
+    ]
+}
+
+/// Scripts with sub-agents that are parked.
+fn parking() -> Vec<Script> {
+    let child = |answers| Script { answers, ..Script::default() };
+    vec![
+        within(
+            "an approval in a sub-agent parked two levels down",
+            within("", signs(Act::Grant("c-sign", LATE))),
+        ),
+        within(
+            "a request of the model of a sub-agent",
+            Script { answers: vec![request(), text("Refunded.")], ..signs(Act::Grant("refund", LATE)) },
+        ),
+        within("nobody decides in a sub-agent", child(vec![calls(&["sign"]), text("Not signed.")])),
+        Script {
+            // Both ask alike, and the user decides once.
+            child: Some(Box::new(signs(Act::Grant("c-sign", LATE)))),
+            ..asking("two parked sub-agents", vec![tasks(&["c-1", "c-2"]), text("Done.")])
+        },
+        Script {
+            acts: vec![(0, Act::SayLater("Never mind.", LATE))],
+            said: vec!["Order tea.", "Never mind."],
+            child: Some(Box::new(child(vec![calls(&["sign"]), text("Not signed.")]))),
+            ..asking(
+                "a message instead of a decision in a sub-agent",
+                vec![tasks(&["c-task"]), text("Fine.")],
+            )
         },
     ]
 }

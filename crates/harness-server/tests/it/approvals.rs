@@ -131,11 +131,11 @@ async fn a_call_whose_work_waits_is_listed_and_goes_on_when_it_is_granted() {
     let order = tool_fn("order", "Orders", move |order: Order, _| {
         let has_asked = has_asked.swap(true, Ordering::Relaxed);
         async move {
-            let mut outcome = ToolOutcome::text(format!("ordered {}", order.amount));
-            if !has_asked {
-                outcome.approvals.push(ApprovalRequest::new("o-1", "order", "Order it for 5?"));
+            let outcome = ToolOutcome::text(format!("ordered {}", order.amount));
+            if has_asked {
+                return outcome;
             }
-            outcome
+            outcome.waiting_for([ApprovalRequest::new("o-1", "order", "Order it for 5?")])
         }
     });
     let server = Desk::with(|builder| builder.tool(order)).serve().await;

@@ -11,7 +11,7 @@ use crate::ids::AgentId;
 use crate::json::Json;
 use crate::limits::Amount;
 use crate::machine::{Cx, Op, Pending, Record, Reply};
-use crate::message::Handoff;
+use crate::message::{ApprovalRequest, Handoff};
 use crate::outcome::{Evidence, Fault, StopReason};
 use crate::time::Time;
 use crate::tool::{RetryClass, ToolKind, ToolOutcome};
@@ -152,14 +152,20 @@ impl Batch {
 
     fn on_tool(&mut self, turn: &mut TurnCx<'_>, at: u32, result: Result<Arc<ToolOutcome>, Fault>) -> Step {
         let Some((outcome, fault)) = self.charge(turn, at, result) else { return WAIT };
-        if !outcome.approvals.is_empty() {
-            self.slot_mut(at).into_iter().for_each(|slot| slot.park(&outcome.approvals));
+        if !outcome.approvals().is_empty() {
+            self.park(at, outcome.approvals());
         } else if outcome.is_retryable() && self.may_retry(turn, at) {
             self.wait_to_retry(turn, at, outcome);
         } else {
             self.finish(turn, at, Finished::ran(outcome, fault))?;
         }
         self.run(turn)
+    }
+
+    fn park(&mut self, at: u32, requests: &[ApprovalRequest]) {
+        if let Some(slot) = self.slot_mut(at) {
+            slot.park(requests);
+        }
     }
 
     /// Whether another attempt is permitted, and time and money are left for it.

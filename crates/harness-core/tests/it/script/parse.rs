@@ -247,9 +247,8 @@ fn execution(mut words: Words<'_>) -> Read<Reply> {
     }
     if how == "waits" {
         let id = words.word();
-        let mut outcome = ToolOutcome::text("not yet");
-        outcome.approvals = vec![ApprovalRequest::new(id, id, words.text()?)];
-        return Ok(Reply::Tool(Ok(Arc::new(outcome))));
+        let request = ApprovalRequest::new(id, id, words.text()?);
+        return Ok(Reply::Tool(Ok(Arc::new(ToolOutcome::text("not yet").waiting_for([request])))));
     }
     let (code, text) = (words.word(), words.0);
     match how {

@@ -45,6 +45,10 @@ impl ThreadState {
         if decision.digest.as_ref().is_some_and(|seen| *seen != pending) {
             return Err(format!("other_call: the decision about `{call}` is not about {pending}"));
         }
+        if decision.decision == Decision::Later && matches!(self.status, ThreadStatus::Parked(_)) {
+            // It is put off already.
+            return Ok(());
+        }
         let held = held.clone();
         self.remember(&held, &decision.decision);
         self.decisions.push(CallDecision::new(call, decision.decision));

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use harness::core::machine::CallDecision;
+use harness::core::port::Decision;
 use harness::core::{Origin, RunId, ThreadId, Time};
 use serde::{Deserialize, Serialize};
 
@@ -139,7 +140,10 @@ impl Family {
             *held.call() == decision.call && seen.is_none_or(|seen| *seen == held.proposed.digest())
         };
         let child = self.children.iter_mut().find(|child| child.held.iter().any(fits))?;
-        let held = child.held.iter().position(fits).map(|at| child.held.remove(at))?;
+        let at = child.held.iter().position(fits)?;
+        // What is put off waits on, as the child says.
+        let is_put_off = decision.decision == Decision::Later;
+        let held = if is_put_off { child.held.get(at)?.clone() } else { child.held.remove(at) };
         let ask = Box::new(ThreadAsk::Decide(decision.clone()));
         Some((held, ThreadSend::Tell(child.thread.clone(), ask)))
     }
@@ -192,6 +196,14 @@ impl ThreadState {
         self.parent()?;
         let (is_over, is_ready) = (self.status == ThreadStatus::Idle, self.is_ready());
         Some(Shown { held: self.approvals().cloned().collect(), is_over, is_ready })
+    }
+
+    /// Stops the run that works for a call: one at work, a parked one, or one that begins later.
+    pub(super) fn stop_run(&mut self, run: RunId, sends: &mut Vec<ThreadSend>) {
+        if self.family.stop(run) {
+            self.stop(Arc::from("caller"), sends);
+            self.drop_parked(sends);
+        }
     }
 
     /// Begins a run for a call of another thread, behind what the log has, or continues the one that is parked for it.
