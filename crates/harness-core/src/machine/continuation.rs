@@ -75,7 +75,7 @@ impl CallDecision {
 /// # let _ = granted;
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(tag = "kind", rename_all = "snake_case")]
+#[serde(tag = "kind", rename_all = "snake_case", try_from = "ResumeFields")]
 #[non_exhaustive]
 pub enum Resume {
     /// The user's answer to a question.
@@ -93,6 +93,31 @@ pub enum Resume {
         /// A message for the model.
         guidance: Option<Box<Message>>,
     },
+}
+
+/// The fields of a [`Resume`]. A derived reader of a tagged enum buffers them, and loses the exact JSON of arguments.
+#[derive(Deserialize)]
+struct ResumeFields {
+    kind: ContinuationKind,
+    answer: Option<Box<Message>>,
+    decisions: Option<Vec<CallDecision>>,
+    guidance: Option<Box<Message>>,
+}
+
+impl TryFrom<ResumeFields> for Resume {
+    type Error = &'static str;
+
+    fn try_from(fields: ResumeFields) -> Result<Self, Self::Error> {
+        Ok(match fields.kind {
+            ContinuationKind::Clarification => {
+                Self::Clarification { answer: fields.answer.ok_or("missing field `answer`")? }
+            }
+            ContinuationKind::Approval => {
+                Self::Approval { decisions: fields.decisions.ok_or("missing field `decisions`")? }
+            }
+            ContinuationKind::Deferred => Self::Deferred { guidance: fields.guidance },
+        })
+    }
 }
 
 impl Resume {

@@ -562,3 +562,20 @@ fn the_form_of_a_continuation_is_that_of_the_golden_file() {
     let written = Json::of(&continuation).expect("JSON");
     assert_eq!(written, json(&golden), "{written}");
 }
+
+#[test]
+fn what_resumes_survives_json_with_exact_numbers() {
+    let mut answer = UserMessage::text("berth 4");
+    answer.metadata = Some(json(r#"{"n":1.50}"#));
+    let edited = CallDecision::edited("c1", json(r#"{"cents":1.50}"#));
+    for resume in [
+        Resume::decided([edited]),
+        Resume::Clarification { answer: Box::new(answer.into()) },
+        Resume::deferred(),
+    ] {
+        let text = serde_json::to_string(&resume).unwrap();
+        assert_eq!(serde_json::from_str::<Resume>(&text).unwrap(), resume, "{text}");
+    }
+    let error = serde_json::from_str::<Resume>(r#"{"kind":"approval"}"#).unwrap_err();
+    assert_eq!(error.to_string(), "missing field `decisions`");
+}

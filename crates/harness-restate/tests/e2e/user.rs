@@ -16,7 +16,7 @@ use parking_lot::Mutex;
 use crate::kept::{kept, laws_kept};
 use crate::processes::{Cluster, PAUSE, becomes, until, until_every};
 use crate::worker::{PARK_AFTER, script_of};
-use crate::world::{Act, LEVEL, PROMPT, Script, Way};
+use crate::world::{Act, LEVEL, PROMPT, Script, Way, edited};
 
 /// Plays the acts of scripts while models ask for them, until dropped.
 pub(crate) async fn play_acts(cluster: &Cluster) {
@@ -74,6 +74,7 @@ async fn act_once(
             threads.abort(thread, "caller".into(), false).await.map(drop)
         }
         Act::Grant(call, later) => decide(threads, thread, call, Decision::Granted, *later).await,
+        Act::Edit(call, later) => decide(threads, thread, call, Decision::Edited(edited()), *later).await,
         Act::Deny(call, later) => {
             decide(threads, thread, call, Decision::Denied { reason: "no".to_owned() }, *later).await
         }

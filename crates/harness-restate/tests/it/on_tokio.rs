@@ -79,7 +79,7 @@ pub(crate) async fn on_tokio(script: &Script) -> Vec<String> {
             steering.0.lock().push((entry, Arc::new(Message::user(*said))));
         }
         Act::Abort(_) => abort.cancel(),
-        Act::SayLater(..) | Act::Grant(..) | Act::Deny(..) => {}
+        Act::SayLater(..) | Act::Grant(..) | Act::Deny(..) | Act::Edit(..) => {}
     });
     let host = Host::new(script, Arc::new(VirtualClock::frozen(Time(0))), user);
     let (agent, log) = (host.parts(), EventLog::default());

@@ -94,6 +94,10 @@ fn alone() -> Vec<Script> {
             ..script("denial of a parked run", vec![calls(&["sign"]), text("Not signed.")])
         },
         Script {
+            acts: vec![(0, Act::Edit("c-sign", LATE))],
+            ..script("another call in place of a parked one", vec![calls(&["sign"]), text("Signed.")])
+        },
+        Script {
             acts: vec![(0, Act::Abort(SOON))],
             ..script("abort while a call waits", vec![calls(&["pay", "sign"])])
         },

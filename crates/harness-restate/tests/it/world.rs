@@ -54,6 +54,13 @@ pub(crate) enum Act {
     /// Decides about a call, so long after the moment.
     Grant(&'static str, Millis),
     Deny(&'static str, Millis),
+    /// Grants a call with other arguments.
+    Edit(&'static str, Millis),
+}
+
+/// The arguments of an edited call.
+pub(crate) fn edited() -> Json {
+    Json::parse(r#"{"what":"cake"}"#).unwrap()
 }
 
 /// A script: the answers of the model in order, and what the user does while an answer is made.
@@ -145,6 +152,7 @@ pub(crate) fn client(client: SimClient, clock: SimClock) -> User {
             Act::SayLater(said, later) => (say(&name, said, PROMPT), *later),
             Act::Abort(later) => (ThreadAsk::Abort { reason: None }, *later),
             Act::Grant(call, later) => (ThreadAsk::Decide(CallDecision::granted(*call)), *later),
+            Act::Edit(call, later) => (ThreadAsk::Decide(CallDecision::edited(*call, edited())), *later),
             Act::Deny(call, later) => (ThreadAsk::Decide(CallDecision::denied(*call, "no")), *later),
         };
         client.send(name, clock.now().after(later), &thread(), ask);

@@ -736,7 +736,7 @@ export type CallDigest = string;
 export type PendingWork = {
   /** Attempt of the call, from 1. It is performed again under the same number. */
   attempt: number;
-  /** Requests of the work (`ToolOutcome::approvals`(crate::tool::ToolOutcome::approvals)). */
+  /** Requests of the work (`Ongoing::approvals`(crate::tool::Ongoing::approvals)). */
   requests: ApprovalRequest[];
 };
 
@@ -2030,8 +2030,6 @@ export type ToolOutcome = {
   spent: Amount;
   /** Work that outlives its call. */
   ongoing?: Ongoing;
-  /** Requests of the call's own work, such as that of a sub-agent, that wait for a person. With any, the call has no result yet: it is pending, and is performed again, with the same attempt and idempotency key, when it is granted. */
-  approvals?: ApprovalRequest[];
   /** Whether the tool requests the end of the turn. It ends if every call of the batch does. */
   terminate: boolean;
   /** Exit code of a process. */
@@ -2040,12 +2038,14 @@ export type ToolOutcome = {
   metadata?: unknown;
 };
 
-/** Report of work that outlives its call (a background agent). */
+/** Report of work that outlives its call: a background agent, or work that waits for approval. */
 export type Ongoing = {
   /** Whether the work continues: the call's grant stays reserved until a later result settles it, or the run ends. */
   keepsGrant: boolean;
   /** Finished work of earlier calls. */
   settled?: SettledGrant[];
+  /** Requests of the work, such as that of a sub-agent, that wait for a person. With any, the call has no result yet: it is pending, and is performed again, with the same attempt and idempotency key, when it is granted. */
+  approvals?: ApprovalRequest[];
 };
 
 /** End of work that an earlier call started: the rest of its grant is released. */
