@@ -96,8 +96,10 @@ impl Job {
     /// Gives the decisions to the thread, which continues with them.
     async fn decide(&mut self, prompt: &Prompt) -> Result<(), Fault> {
         if !prompt.messages.is_empty() {
-            let text = "a message comes with decisions about calls of sub-agents, which it would drop";
-            return Err(Fault::unreadable(text).hint("decide first, and send the message after the answer"));
+            let text = "messages and decisions on calls of sub-agents cannot be sent in one request";
+            return Err(
+                Fault::unreadable(text).hint("send the decisions first, and the messages after the answer")
+            );
         }
         for (shown, decision) in std::mem::take(&mut self.decisions) {
             let decision = ApprovalDecision { approval: shown.id(), digest: shown.digest(), decision };

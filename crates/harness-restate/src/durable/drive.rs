@@ -357,7 +357,9 @@ impl<C: DurableContext, S: ThreadStore + 'static> Driver<'_, C, S> {
             let is_decided = |(_, held): &(OpId, Held)| held.call() == &decided.call;
             if let Some(at_held) = self.held.iter().position(is_decided) {
                 let (op, held) = self.held.remove(at_held);
-                self.put_off.extend(Some(held).filter(|_| decided.decision == Decision::Later));
+                if decided.decision == Decision::Later {
+                    self.put_off.push(held);
+                }
                 running.give(at, Input::Reply(op, Reply::Approval(decided.decision)));
             }
         }

@@ -75,7 +75,8 @@ impl ThreadState {
         now: Time,
         sends: &mut Vec<ThreadSend>,
     ) {
-        if self.status != ThreadStatus::Parked(run.clone()) || since.is_some_and(|_| since != self.since) {
+        let is_earlier = since.is_some() && since != self.since;
+        if is_earlier || self.status != ThreadStatus::Parked(run.clone()) {
             return;
         }
         for held in &self.held {

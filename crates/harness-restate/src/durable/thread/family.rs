@@ -26,8 +26,8 @@ pub(super) struct Family {
     stopped: Option<RunId>,
     /// Reports to the parent about the run.
     told: u64,
-    /// The last beginning: the run, that of the caller, and the reply.
-    begun: Option<(RunId, RunId, ControlReply)>,
+    /// The last start: the run, that of the caller, and the reply.
+    started: Option<(RunId, RunId, ControlReply)>,
     children: Vec<Child>,
 }
 
@@ -216,8 +216,8 @@ impl ThreadState {
         sends: &mut Vec<ThreadSend>,
     ) -> ControlReply {
         let run = origin.run.take().unwrap_or_default();
-        let begun = self.family.begun.as_ref();
-        if let Some((.., reply)) = begun.filter(|(of, by, _)| (of, by) == (&run, &caller)) {
+        let started = self.family.started.as_ref();
+        if let Some((.., reply)) = started.filter(|(of, by, _)| (of, by) == (&run, &caller)) {
             return reply.clone();
         }
         if self.is_forgetting || self.running().is_some() {
@@ -239,7 +239,7 @@ impl ThreadState {
         (self.status, self.last) = (ThreadStatus::Running(run.clone()), None);
         (self.turn, self.since, self.origin) = (self.log, Some(now), origin);
         let reply = ControlReply::Began { log: self.log, spent: self.spent.clone(), parked };
-        self.family.begun = Some((run, caller, reply.clone()));
+        self.family.started = Some((run, caller, reply.clone()));
         reply
     }
 }
