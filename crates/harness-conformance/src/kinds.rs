@@ -14,7 +14,6 @@ type Driven = fn(&Vector, &dyn Driver) -> Verdict;
 const RUNNERS: &[(&str, Runner)] = &[
     ("anchoring", crate::memory::anchoring::run),
     ("channel", crate::runtime::channel::run),
-    ("checkpoint", crate::runtime::checkpoint::run),
     ("cli-runner", crate::adapters::cli_runner::run),
     ("compaction-plan", crate::compaction::run),
     ("content-hash", crate::compaction::run),
@@ -69,8 +68,9 @@ const RUNNERS: &[(&str, Runner)] = &[
 /// One line per kind whose vectors run under each driver.
 const DRIVEN: &[(&str, Driven)] = &[("turn", crate::turn::run), ("turn-ext", crate::turn::run)];
 
-/// One line per kind whose vectors run under each driver that has threads.
+/// One line per kind whose vectors run under each driver that has threads, and with them a store.
 const THREADS: &[(&str, Driven)] = &[
+    ("checkpoint", crate::runtime::checkpoint::run),
     ("delivery-mode", crate::runtime::threads::run),
     ("orchestrator", crate::orchestrator::run),
     ("streams", crate::runtime::streams::run),

@@ -436,7 +436,7 @@ impl Error {
                 "name the thread behind `#`: `DATABASE#THREAD`; `harness session list DATABASE` lists them"
             }
             Self::NoSqlite { .. } => "use a build with the feature `sqlite`, or a session file",
-            Self::NoPostgres => "use a build with the feature `postgres`, or a session file",
+            Self::NoPostgres => "use a build with the feature `postgres`, or files",
             Self::PostgresUrl { .. } => {
                 "write it as `postgres://HOST:PORT/DATABASE?user=NAME`; the password is read from `PGPASSWORD`"
             }

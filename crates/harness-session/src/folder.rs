@@ -11,7 +11,7 @@ use crate::disk::{Disk, create_folder, is_unfinished};
 use crate::error::{Action, Error, Store};
 
 /// The longest key, in bytes.
-const LONGEST_KEY: usize = 1_000;
+pub(crate) const LONGEST_KEY: usize = 1_000;
 
 /// The longest part of an encoded key that is one name: names of files have 255 bytes at most, and what is
 /// not complete yet has a longer one.

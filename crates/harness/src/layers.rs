@@ -21,7 +21,7 @@ use harness_memory::layer::{
     Budget, CacheConfig, DynLayer, LayerCx, LayerDef, LayerSetup, OnInitError, Pipeline, Placement, Scope,
     ViewBudget,
 };
-use harness_session::storage::FolderStorage;
+use harness_session::storage;
 use harness_tools::{
     BudgetSetting, FolderWorkspace, LayerKind, LayerScope, LayerSetting, MemorySetting, Modes,
     ReminderSetting, ReminderTrigger, RuleSetting, RuleTarget,
@@ -101,8 +101,7 @@ fn pipeline(
         setup.cache = CacheConfig::disabled();
     }
     if let Some(path) = &setting.storage {
-        let storage = FolderStorage::open(path).map_err(|error| unusable(error.kind(), path, &error))?;
-        setup.storage = Some(Arc::new(storage));
+        setup.storage = Some(storage::open(path).map_err(StorageError::from)?);
     }
     let layers = setting.layers.iter().map(|layer| parts.layer(layer));
     setup.layers = layers.collect::<Result<Vec<_>, _>>()?;

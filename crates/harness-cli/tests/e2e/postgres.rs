@@ -13,8 +13,9 @@ use harness::core::message::Message;
 use harness::core::port::{Durability, Entry, EntryHead};
 use harness::session::artifact::PostgresArtifacts;
 use harness::session::checkpoint::PostgresCheckpoints;
+use harness::session::storage::PostgresStorage;
 use harness::session::testing::{
-    artifact_contract, checkpoint_contract, durable_session_contract, session_contract,
+    artifact_contract, checkpoint_contract, durable_session_contract, session_contract, storage_contract,
 };
 use harness::session::{Error, FileSession, Key, OpenOptions};
 use rustix::process::Signal;
@@ -144,6 +145,7 @@ fn the_stores_keep_their_contracts() {
         durable_session_contract(sealed).await;
         checkpoint_contract(|| PostgresCheckpoints::open(&server.database().1).unwrap()).await;
         artifact_contract(|| PostgresArtifacts::open(&server.database().1).unwrap()).await;
+        storage_contract(|| PostgresStorage::open(&server.database().1).unwrap()).await;
     });
 }
 
@@ -276,4 +278,35 @@ fn a_front_end_goes_on_where_another_one_was_killed() {
     assert!(listed.contains("ada"), "{listed}");
     let found = ran(harness(Path::new("/"), &["session", "search", "order", &url]));
     assert!(found.contains("Where is my order?"), "{found}");
+}
+
+#[test]
+fn agents_on_two_machines_share_their_memory() {
+    const DESCRIPTOR: &str =
+        "runtime: { entry_agent: keeper }\nagents:\n  keeper: { model: demo, instructions: Help. }\n";
+    let server = Postgres::start();
+    let (_, url) = server.database();
+    let registry = |url: &str| {
+        format!(
+            "version: 1\nmemory: {{ storage: '{url}', user: ada, layers: {{ scratchpad: {{ scope: user }} }} }}\n"
+        )
+    };
+    let run = |registry: &str, said: &str| {
+        let machine = tempfile::tempdir().unwrap();
+        fs::write(machine.path().join("keeper.yaml"), DESCRIPTOR).unwrap();
+        fs::write(machine.path().join("registry.yaml"), registry).unwrap();
+        let words =
+            ["run", "keeper.yaml", said, "--registry", "registry.yaml", "--run-record", "record.json"];
+        let ended = Running::start(harness(machine.path(), &words)).end_in(LONG);
+        (ended, fs::read_to_string(machine.path().join("record.json")).unwrap_or_default())
+    };
+    let (ended, _) = run(&registry(&url), r#"call scratchpad_update {"content":"Ada waits for cod."}"#);
+    assert_eq!(ended.code, Some(0), "{}", ended.stderr);
+    let (ended, record) = run(&registry(&url), "Hello");
+    assert_eq!(ended.code, Some(0), "{}", ended.stderr);
+    assert!(record.contains("Ada waits for cod."), "{record}");
+    let (ended, _) = run(&registry("postgres://harness:hunter2@127.0.0.1/support"), "Hello");
+    let told = "cannot use the URL of the PostgreSQL database: it has a password";
+    assert!(ended.stderr.contains(told) && !ended.stderr.contains("hunter2"), "{}", ended.stderr);
+    assert_ne!(ended.code, Some(0));
 }

@@ -1,26 +1,27 @@
 //! The durable driver, over an engine in this process: the turn is a run of a thread.
 //!
-//! The vector's message is delivered to a thread, its cancellation is a request of the user, and its listeners read the
-//! thread's log when the run is over.
+//! The vector's message is delivered to a thread, its cancellation is a request of the user, and its listeners hear what the
+//! stream of the thread said when the run is over.
 
 use std::future::poll_fn;
 use std::pin::pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::task::Poll;
 
 use harness_core::driver::Ports;
-use harness_core::event::Event;
+use harness_core::event::{Delta, Hub};
 use harness_core::message::{AssistantMessage, Message};
 use harness_core::port::{
     BoxFuture, Clock as _, Deltas, DynModel, Model, ModelFault, ModelRequest, PreparedAgent,
 };
 use harness_core::run::{RunLimits, RunSpec};
 use harness_core::transcript::Transcript;
-use harness_core::{Cancel, End, EntryId, Fault, Millis, RunId, ThreadId};
+use harness_core::{Cancel, End, EntryId, Fault, Millis, OpId, RunId, ThreadId};
 use harness_restate::durable::sim::{SimClient, SimClock, SimEvents, SimFaults};
 use harness_restate::durable::{
-    Agent, AgentHost, DriveOptions, HostAsk, LogItem, ResumeAsk, RunOptions, SimEngine, ThreadAsk,
-    ThreadReply, ThreadState, ThreadStatus, fold, report,
+    Agent, AgentHost, DriveOptions, HostAsk, ResumeAsk, RunOptions, SimEngine, ThreadAsk, ThreadReply,
+    ThreadState, ThreadStatus, fold, report,
 };
 use harness_runtime::{DeliveryMode, DeliveryRules, Report, Runtime, ThreadEvent};
 use parking_lot::Mutex;
@@ -45,7 +46,6 @@ impl Driver for Durable {
                 is_late.then_some(LATE)
             }
             "orchestrator" => crate::orchestrator::engine::skips(vector),
-            "checkpoint" => Some(NO_FLOWS),
             "turn" | "turn-ext" => {
                 let turns = vector.value.get("turns").and_then(Value::as_array);
                 turns.into_iter().flatten().find_map(skips_turn)
@@ -63,9 +63,7 @@ impl Driver for Durable {
     }
 }
 
-const NO_DELTAS: &str = "it compares deltas: the log of a thread on an engine has none";
 const LATE: &str = "it reads deltas behind the end of a run; an engine keeps none";
-const NO_FLOWS: &str = "a flow has no run machine: its steps are recorded by its own checkpoints";
 const FROZEN: &str = "its clock does not move while a retry waits; on an engine a timer moves it";
 const IN_QUICK_WORK: &str =
     "it cancels during quick work; a run on an engine learns of it behind that work, and has ended by then";
@@ -75,11 +73,7 @@ fn skips_turn(turn: &Value) -> Option<&'static str> {
     let events = turn.pointer("/expect/events").and_then(Value::as_array).into_iter().flatten();
     let waits = |event: &Value| event.get("backoffMs").and_then(Value::as_u64).is_some_and(|wait| wait > 0);
     let place = turn.pointer("/abort/where").and_then(Value::as_str);
-    let reasons = [
-        (turn.get("streaming") == Some(&Value::Bool(true)), NO_DELTAS),
-        (events.into_iter().any(waits), FROZEN),
-        (place == Some("approval"), IN_QUICK_WORK),
-    ];
+    let reasons = [(events.into_iter().any(waits), FROZEN), (place == Some("approval"), IN_QUICK_WORK)];
     reasons.into_iter().find_map(|(applies, reason)| applies.then_some(reason))
 }
 
@@ -126,14 +120,21 @@ fn run(case: TurnCase<'_>) -> Done<(Arc<End>, Transcript)> {
     let spec = Arc::new(RunSpec { turn: spec, limits, ..RunSpec::default() });
     let mut own = ports.clone();
     own.model = Arc::new(Cancelling { model: Arc::clone(&ports.model), user: user.clone() });
-    let report = engine.run(&Arc::new(Host { ports: own, spec }));
+    // What the vector listens to comes through the engine.
+    own.hub = Hub::default();
+    let (mut stream, mut told) = (user.client.events(&user.thread), Vec::new());
+    let mut listen = || told.extend(std::iter::from_fn(|| stream.try_next()));
+    let listener = poll_fn(|_| {
+        listen();
+        Poll::<()>::Pending
+    });
+    let (report, _) = engine.play(&Arc::new(Host { ports: own, spec }), listener);
+    listen();
     if let Some(wrong) = report.violations.first().or(report.stuck.first()) {
         return Err(format!("the engine reports: {wrong}"));
     }
+    publish(&told, &ports.hub);
     let log = engine.log(&user.thread);
-    let events: Vec<&Event> = log.iter().filter_map(|entry| event(&entry.item)).collect();
-    ports.hub.publish(events);
-    ports.hub.flush();
     let state = engine.thread(&user.thread).ok_or("the engine has no thread")?;
     let mut end = state.last().cloned().ok_or("the run has no end")??;
     if is_unnamed && let Some(continuation) = &mut Arc::make_mut(&mut end).continuation {
@@ -143,8 +144,18 @@ fn run(case: TurnCase<'_>) -> Done<(Arc<End>, Transcript)> {
     Ok((end, fold(&log).messages().cloned().collect()))
 }
 
-fn event(item: &LogItem) -> Option<&Event> {
-    if let LogItem::Event(event) = item { Some(event) } else { None }
+/// Tells listeners what the stream of a thread said.
+fn publish(told: &[ThreadEvent], hub: &Hub) {
+    let mut last = 0;
+    for event in told {
+        if let ThreadEvent::Event(event) = event {
+            last = event.seq;
+            hub.publish([event]);
+        } else if let ThreadEvent::Delta(part) = event {
+            hub.delta(&Delta::new(OpId(0), 0, last, part.clone()));
+        }
+    }
+    hub.flush();
 }
 
 /// The parts of the one run.

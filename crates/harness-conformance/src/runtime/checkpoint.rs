@@ -1,6 +1,7 @@
 //! Vectors of kind `checkpoint`: a flow dies, is restored, and continues.
 //!
-//! The form of ledger and snapshot is each product's own; what is restored of them is compared.
+//! The form of ledger and snapshot is each product's own; what is restored of them is compared. Under the durable driver an
+//! engine keeps them.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -14,6 +15,8 @@ use harness_flow::{
     Execution, ExecutionSpec, Flow, FlowRunner, Loop, Parallel, Step, StepCx, TurnAgent, Until,
 };
 use harness_host::DynStorage;
+use harness_restate::durable::sim::SimFaults;
+use harness_restate::durable::{EngineStorage, SimEngine};
 use harness_session::storage::MemoryStorage;
 use parking_lot::Mutex;
 use serde::Deserialize;
@@ -25,6 +28,7 @@ use super::parallel::joined;
 use crate::Done;
 use crate::case::{Case, exact, on_paused_time, plain};
 use crate::clock::PausedClock;
+use crate::driver::{Driver, Threads};
 use crate::subset::{matches, put};
 use crate::vector::Vector;
 use crate::verdict::Verdict;
@@ -34,16 +38,22 @@ const UNIT: f64 = 1_000_000_000.0;
 const ID: &str = "E";
 
 /// Runs the vector.
-pub(crate) fn run(vector: &Vector) -> Verdict {
-    judged(vector).into()
+pub(crate) fn run(vector: &Vector, driver: &dyn Driver) -> Verdict {
+    let storage: Arc<dyn DynStorage> = match driver.threads() {
+        Some(Threads::OnEngine) => {
+            Arc::new(EngineStorage::new(SimEngine::new(SimFaults::default()).client()))
+        }
+        _ => Arc::new(MemoryStorage::default()),
+    };
+    judged(vector, storage).into()
 }
 
-fn judged(vector: &Vector) -> Done<()> {
+fn judged(vector: &Vector, storage: Arc<dyn DynStorage>) -> Done<()> {
     let Case { input, mut expect, .. } = Case::of(vector)?;
     if let Value::Object(entries) = &mut expect {
         entries.retain(|key, _| !matches!(key.as_str(), "ledger" | "snapshot"));
     }
-    matches("expected", &expect, &on_paused_time(check(input))?)
+    matches("expected", &expect, &on_paused_time(check(input, storage))?)
 }
 
 #[derive(Deserialize)]
@@ -139,9 +149,8 @@ struct World {
     died: Arc<Notify>,
 }
 
-async fn check(input: Input) -> Done<Value> {
+async fn check(input: Input, storage: Arc<dyn DynStorage>) -> Done<Value> {
     let world = World::new(&input);
-    let storage: Arc<dyn DynStorage> = Arc::new(MemoryStorage::default());
     let mut runner = FlowRunner::new(Arc::new(world.clock));
     (runner.storage, runner.retention) = (Some(Arc::clone(&storage)), retention(input.retention)?);
     let flow = |node| -> Done<Flow> { Flow::new(world.step(node)?).map_err(|faults| faults.to_string()) };

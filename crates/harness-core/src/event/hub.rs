@@ -243,7 +243,8 @@ impl Hub {
         self.each_fold(|fold| isolated(|| fold.abandoned(origin)));
     }
 
-    pub(crate) fn delta(&self, delta: &Delta) {
+    /// Publishes a delta to the subscribers and receivers. Never waits for them.
+    pub fn delta(&self, delta: &Delta) {
         for Sender(shared) in self.rings.iter().map(|ring| &**ring) {
             shared.push(&mut shared.ring.lock(), Seen::Delta(delta.clone()));
             shared.notify.notify_one();

@@ -151,6 +151,13 @@ pub struct Delta {
     pub part: DeltaPart,
 }
 
+impl Delta {
+    /// The `n`-th delta of an operation, behind the event with the number `after`.
+    pub const fn new(op: OpId, n: u32, after: u64, part: DeltaPart) -> Self {
+        Self { op, n, after, part }
+    }
+}
+
 impl TotalUsage {
     /// Adds the usage of an event. Returns false if it reports none. Model calls that an abort interrupted have no event;
     /// the usage of the end includes them.

@@ -1,6 +1,6 @@
 //! The durable driver and its services, over any engine that has a [`DurableContext`].
 //!
-//! Four services, in the words of an engine with keyed objects:
+//! Five services, in the words of an engine with keyed objects:
 //!
 //! | service | does |
 //! |---|---|
@@ -8,6 +8,7 @@
 //! | run ([`drive`]) | drives the machine of one run; one at a time per thread |
 //! | step ([`perform`]) | performs one slow operation (a model, a tool) on any worker |
 //! | log ([`LogPages`]) | keeps the records and events of one thread, numbered without gaps |
+//! | storage ([`EngineStorage`]) | keeps values under keys, one object per folder |
 //!
 //! What is journaled are the inputs of the machine and their times, never its state. The module names no type of an
 //! engine.
@@ -29,6 +30,7 @@ mod settle;
 mod shown;
 pub mod sim;
 mod step;
+pub(crate) mod storage;
 mod thread;
 
 pub use answer::{AnswerId, DeltaReceiver, DeltaSink};
@@ -55,4 +57,5 @@ pub use sim::SimEngine;
 #[cfg(feature = "restate")]
 pub(crate) use step::lost_reply;
 pub use step::{Nonce, StepContext, perform};
+pub use storage::{EngineStorage, FolderAsk, FolderReply, FolderService};
 pub use thread::{ChildReport, ThreadState};

@@ -7,9 +7,11 @@ use harness::core::limits::BudgetPeriod;
 use harness::core::message::Message;
 use harness::core::port::Decision;
 use harness::core::testing::event_line;
-use harness::core::{CallDigest, Millis, StopReason, ThreadId};
+use harness::core::{CallDigest, Json, Millis, StopReason, ThreadId};
+use harness::host::Storage as _;
 use harness::runtime::{ApprovalDecision, Prompt, Status, ThreadAttributes, ThreadService as _};
-use harness_restate::durable::{ThreadStatus, fold};
+use harness::session::testing::storage_contract;
+use harness_restate::durable::{EngineStorage, ThreadStatus, fold};
 use harness_restate::engine::restate::{EngineQuota, EngineSpend};
 
 use crate::kept::events;
@@ -259,5 +261,19 @@ pub(crate) fn workers_share_budgets() {
         assert_eq!((spent.amount.tokens, spent.amount.cost.to_string().as_str()), (150, "25"));
         let other = pools[1].charge("users/bob", look).await.unwrap();
         assert_eq!((other.amount, other.until), (SpendAmount::default(), spent.until));
+    });
+}
+
+pub(crate) fn values_outlive_workers() {
+    run(async {
+        let cluster = Cluster::start(1, 1).await;
+        let storage = EngineStorage::new(cluster.engine.clone());
+        storage_contract(|| storage.clone()).await;
+        storage.set("orders/17/state", &Json::string("paid")).await.unwrap();
+        cluster.kill(0);
+        let late = storage.get("orders/17/state");
+        cluster.restart(0);
+        assert_eq!(late.await, Ok(Some(Json::string("paid"))));
+        assert_eq!(storage.list("orders/").await.unwrap(), ["orders/17/state"]);
     });
 }

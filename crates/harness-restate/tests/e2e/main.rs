@@ -54,6 +54,7 @@ const CHECKS: &[Check] = &[
     ),
     ("cluster::workers_share_a_quota", cluster::workers_share_a_quota),
     ("cluster::workers_share_budgets", cluster::workers_share_budgets),
+    ("cluster::values_outlive_workers", cluster::values_outlive_workers),
     ("cluster::the_plan_fits_the_cluster", plan::the_plan_fits_the_cluster),
     ("cluster::a_front_end_serves_threads", front::a_front_end_serves_threads),
     ("cluster::an_approval_outlives_its_front_end", front::an_approval_outlives_its_front_end),

@@ -17,6 +17,7 @@ mod parking;
 mod scale;
 mod scripts;
 mod settings;
+mod storage;
 mod thread;
 mod tokio_equal;
 mod world;

@@ -17,6 +17,8 @@ mod schema;
 mod search;
 #[cfg(feature = "postgres")]
 mod server;
+#[cfg(feature = "postgres")]
+mod storage;
 
 #[cfg(not(feature = "postgres"))]
 pub(crate) use absent::{Claim, Rows};
@@ -28,6 +30,8 @@ pub use checkpoints::PostgresCheckpoints;
 pub(crate) use claim::Claim;
 #[cfg(feature = "postgres")]
 pub(crate) use rows::Rows;
+#[cfg(feature = "postgres")]
+pub use storage::PostgresStorage;
 
 use std::path::Path;
 

@@ -3,7 +3,7 @@
 use tokio_postgres::Client;
 
 /// Version of the tables that is written, and the newest that is read.
-pub(super) const VERSION: u32 = 1;
+pub(super) const VERSION: u32 = 2;
 
 /// The lock of those who make or migrate the tables: `HSes`.
 const MIGRATING: i64 = 0x4853_6573;
@@ -60,6 +60,11 @@ const MIGRATIONS: [&str; VERSION as usize] = ["
         number bigint NOT NULL,
         content text NOT NULL,
         PRIMARY KEY (run, number)
+    );
+", "
+    CREATE TABLE harness.storage (
+        key bytea PRIMARY KEY,
+        value text NOT NULL
     );
 "];
 

@@ -8,11 +8,9 @@ use harness_host::{Storage, StorageError};
 use crate::blocking;
 use crate::error::{Error, Store};
 use crate::folder::Folder;
+use crate::storage::VALUE_BYTES;
 
 const SUFFIX: &str = ".json";
-
-/// The largest value, in bytes of its JSON text.
-const VALUE_BYTES: u64 = 16 << 20;
 
 /// Values as JSON files in a directory. The file name is the percent-encoded key; the rest of a
 /// long one is in a subdirectory. A key has at most 1,000 bytes.

@@ -42,6 +42,19 @@ fn common_keys_reach_every_layer() {
 }
 
 #[test]
+fn storage_is_a_directory_or_a_database() {
+    let stored = |text: &str| parse(&format!("  storage: {text}\n")).unwrap().storage.unwrap();
+    assert_eq!(stored("state"), Path::new("/srv/shop/state"));
+    let url = "postgres://harness@db.internal/support";
+    assert_eq!(stored(url), Path::new(url));
+    check(
+        "  storage: mysql://db.internal/support\n  layers:\n    scratchpad: {}\n",
+        &["F:3:12: the state of layers cannot be stored at a URL of `mysql`; write a directory, or \
+           `postgres://HOST/DATABASE`"],
+    );
+}
+
+#[test]
 fn facts_alone_show_the_facts_that_fit() {
     let memory = parse("  facts: facts.db\n").unwrap();
     assert_eq!(memory, MemorySetting::of_facts("/srv/shop/facts.db"));

@@ -524,6 +524,7 @@ pub(super) const TEXTS: &[(&str, &str, &str)] = &[
         "a memory layer stores values, and no store is configured",
         "give the layers a store of values",
     ),
+    ("storage.unreachable", "the engine does not respond", "check its URL and the network, and try again"),
     (
         "suite.not_a_suite",
         "",

@@ -32,6 +32,10 @@ const ROUNDS: u64 = 100_000;
 pub struct SimClient(Shared);
 
 impl SimClient {
+    pub(super) const fn shared(&self) -> &Shared {
+        &self.0
+    }
+
     /// Sends a request at a time. A name that was used before sends nothing: a model that runs again after a crash does
     /// not make its user speak twice.
     pub fn send(&self, name: impl Into<String>, at: Time, thread: &ThreadId, ask: ThreadAsk) {

@@ -8,6 +8,7 @@ mod context;
 mod engine;
 mod events;
 pub(crate) mod feed;
+mod storage;
 mod world;
 
 pub use clock::SimClock;

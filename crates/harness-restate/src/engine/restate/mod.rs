@@ -8,6 +8,7 @@
 //! | `HarnessLog` | object, by thread | `keep` `remove` `forget`; private `append`; shared `read` `kept` |
 //! | `HarnessQuota` | object, by model | `take` |
 //! | `HarnessBudget` | object, by account | `charge` |
+//! | `HarnessStorage` | object, by folder | `set` `delete`; private `adopt` `disown`; shared `get` `list` |
 //!
 //! A server of Restate is a program of its own, under the Business Source License; it is not part of this crate. Its ports
 //! have no authentication and belong into a private network.
@@ -29,6 +30,7 @@ mod run;
 mod service;
 mod spend;
 mod step;
+mod storage;
 mod store;
 mod thread;
 mod threads;

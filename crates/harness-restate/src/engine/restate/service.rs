@@ -25,6 +25,7 @@ pub(super) const STEP: &str = "HarnessStep";
 pub(super) const LOG: &str = "HarnessLog";
 pub(super) const QUOTA: &str = "HarnessQuota";
 pub(super) const BUDGET: &str = "HarnessBudget";
+pub(super) const STORAGE: &str = "HarnessStorage";
 
 /// How long the engine keeps the reply to a request with an idempotency key.
 const KEEP_REPLIES: Duration = Duration::from_mins(5);

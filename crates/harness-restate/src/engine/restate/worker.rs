@@ -27,9 +27,10 @@ use super::run::Run;
 use super::service::define;
 use super::spend::Spend;
 use super::step::Step;
+use super::storage::Storage;
 use super::store::EngineStore;
 use super::thread::Thread;
-use super::{log, quota, run, spend, step, thread};
+use super::{log, quota, run, spend, step, storage, thread};
 use crate::durable::{AgentHost, DriveOptions, Reader, ThreadStore};
 
 /// Streams of one connection. A run in flight has one while it waits for its steps, which need others: few streams could
@@ -193,6 +194,7 @@ impl<H: AgentHost + 'static, S: ThreadStore + Clone + 'static> WorkerBuilder<H, 
             .bind(define(&run::spec(), runs)?)
             .bind(define(&step::spec(options.longest_step.duration()), steps)?)
             .bind(define(&log::spec(), Log)?)
+            .bind(define(&storage::spec(), Storage)?)
             .bind(define(&spend::spec(), Spend { clock: Arc::clone(&clock) })?)
             .bind(define(&quota::spec(), Quota { clock: Arc::clone(&clock) })?);
         for key in &keys {

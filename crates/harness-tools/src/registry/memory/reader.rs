@@ -44,7 +44,7 @@ pub(crate) fn read(root: &Fields<'_>, directory: &Path) -> Option<MemorySetting>
     let fields = root.section(SECTION, "write `storage`, `facts` and `layers` below it")?;
     fields.known(&KEYS);
     let mut setting = MemorySetting {
-        storage: located(&fields, "storage", directory),
+        storage: storage(&fields, directory),
         facts: located(&fields, "facts", directory),
         user: filled(&fields, "user"),
         workspace: filled(&fields, "workspace"),
@@ -164,6 +164,18 @@ fn budget(fields: &Fields<'_>) -> Option<BudgetSetting> {
         return None;
     };
     Some(BudgetSetting::Range { min, max })
+}
+
+/// Directory below `directory`, or the URL of a database.
+fn storage(fields: &Fields<'_>, directory: &Path) -> Option<PathBuf> {
+    const KEY: &str = "storage";
+    let text = filled(fields, KEY)?;
+    let Some((scheme, _)) = text.split_once("://") else { return Some(below(directory, &text)) };
+    if !matches!(scheme, "postgres" | "postgresql") {
+        let problem = format!("the state of layers cannot be stored at a URL of `{scheme}`");
+        fields.error(KEY, problem, "write a directory, or `postgres://HOST/DATABASE`");
+    }
+    Some(text.into())
 }
 
 /// Path below `directory`.

@@ -31,7 +31,7 @@ use harness_core::Json;
 #[derive(Clone, Debug, Default, PartialEq)]
 #[non_exhaustive]
 pub struct MemorySetting {
-    /// Directory for the state of layers. `None`: no layer may keep state beyond a run.
+    /// Directory for the state of layers, or the URL of a PostgreSQL database. `None`: no layer may keep state beyond a run.
     pub storage: Option<PathBuf>,
     /// SQLite file of facts. With it, every agent can remember, recall and forget.
     pub facts: Option<PathBuf>,
