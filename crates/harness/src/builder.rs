@@ -21,12 +21,13 @@ use harness_descriptor::{CompactionSetting, Map};
 use harness_host::Params;
 use harness_memory::layer::{ItemSchemas, Pipeline};
 use harness_record::Recording;
-use harness_tools::{Combined, MemorySetting, Modes, Source, WorkTools};
+use harness_tools::{Combined, Modes, Source, WorkTools};
 
 use crate::agents::{AgentDecorator, BoundGraph};
 use crate::compaction::compactor;
 use crate::error::{HarnessError, SetupFault};
 use crate::harness::Harness;
+use crate::layers::ConfiguredMemory;
 use crate::sessions::OneSession;
 use crate::subagents::SubagentSetup;
 use crate::system::{SystemClock, SystemIds};
@@ -81,7 +82,7 @@ pub struct Builder {
     /// How a descriptor wants the model to be shown less.
     compaction: Option<CompactionSetting>,
     /// Memory of a registry file.
-    pub(crate) memory: Option<MemorySetting>,
+    pub(crate) memory: ConfiguredMemory,
     pub(crate) items: Option<ItemSchemas>,
     /// Work items that tools among the given ones keep.
     work: Option<WorkTools>,
@@ -125,7 +126,7 @@ impl Builder {
             recording: None,
             control: ControlParts::default(),
             compaction: None,
-            memory: None,
+            memory: ConfiguredMemory::default(),
             items: None,
             work: None,
             team: SubagentSetup::default(),

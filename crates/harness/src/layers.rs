@@ -7,7 +7,7 @@ use std::sync::Arc;
 use harness_core::message::Message;
 use harness_core::port::{BoxFuture, Clock};
 use harness_core::{Json, ModelName};
-use harness_host::{DynWorkspace, StorageError};
+use harness_host::{DynStorage, DynWorkspace, StorageError};
 use harness_memory::MemoryError;
 use harness_memory::builtin::notes::LongTermMemory;
 use harness_memory::builtin::plan::{Plan, PlanHost, PlanOptions, PlanStyle};
@@ -21,7 +21,7 @@ use harness_memory::layer::{
     Budget, CacheConfig, DynLayer, LayerCx, LayerDef, LayerSetup, OnInitError, Pipeline, Placement, Scope,
     ViewBudget,
 };
-use harness_session::storage;
+use harness_session::{Location, storage};
 use harness_tools::{
     BudgetSetting, FolderWorkspace, LayerKind, LayerScope, LayerSetting, MemorySetting, Modes,
     ReminderSetting, ReminderTrigger, RuleSetting, RuleTarget,
@@ -40,6 +40,14 @@ const MAX_TEXT: u64 = 1024 * 1024;
 /// Messages of the history, results of a tool, unless the setting has others.
 const HISTORY: usize = 40;
 const RESULTS: usize = 3;
+
+/// Memory of a registry file.
+#[derive(Default)]
+pub(crate) struct ConfiguredMemory {
+    pub(crate) setting: Option<MemorySetting>,
+    /// In place of its directory.
+    storage: Option<Arc<dyn DynStorage>>,
+}
 
 impl Builder {
     /// Memory as the section `memory` of a registry file configures it: layers, storage, facts and their tools.
@@ -63,18 +71,43 @@ impl Builder {
     /// # }
     /// ```
     pub fn memory_setting(mut self, setting: MemorySetting) -> Self {
-        self.memory = Some(setting);
+        self.memory.setting = Some(setting);
+        self
+    }
+
+    /// Keeps the state of layers of a [`memory_setting`](Self::memory_setting) in `storage` in place of its directory, for
+    /// programs whose runs are on several machines. A database of the setting stays. Default none.
+    ///
+    /// ```
+    /// use std::sync::Arc;
+    ///
+    /// use harness::Builder;
+    /// use harness::session::storage::MemoryStorage;
+    /// use harness::tools::MemorySetting;
+    ///
+    /// fn remembering(builder: Builder, setting: MemorySetting) -> Builder {
+    ///     builder.memory_setting(setting).memory_storage(Arc::new(MemoryStorage::new()))
+    /// }
+    /// ```
+    pub fn memory_storage(mut self, storage: Arc<dyn DynStorage>) -> Self {
+        self.memory.storage = Some(storage);
         self
     }
 
     /// Builds the pipeline of the setting, where one is given and no layers are.
     pub(crate) fn with_configured_memory(mut self) -> Result<Self, HarnessError> {
-        let Some(setting) = self.memory.take().filter(|_| self.ports.layers.is_none()) else {
+        let ConfiguredMemory { setting, storage } = std::mem::take(&mut self.memory);
+        let Some(setting) = setting.filter(|_| self.ports.layers.is_none()) else {
             return Ok(self);
         };
         let switch = self.team.modes().cloned();
         let mut setup = LayerSetup::new().with_model(Arc::clone(&self.ports.model));
         setup.schemas = self.items.clone().unwrap_or_default();
+        if let Some(path) = &setting.storage {
+            let shared = storage.filter(|_| Location::of(path).url().is_none());
+            let storage = shared.map_or_else(|| storage::open(path).map_err(StorageError::from), Ok);
+            setup.storage = Some(storage.map_err(MemoryError::from)?);
+        }
         let pipeline = pipeline(&setting, setup, switch, &self.ports.clock)?;
         let file_name = |path: &Path| path.file_name().unwrap_or_default().to_string_lossy().into_owned();
         let workspace = setting.workspace.or_else(|| setting.facts.as_deref().map(file_name));
@@ -99,9 +132,6 @@ fn pipeline(
     setup.budget = Some(budget);
     if setting.prompt_cache == Some(false) {
         setup.cache = CacheConfig::disabled();
-    }
-    if let Some(path) = &setting.storage {
-        setup.storage = Some(storage::open(path).map_err(StorageError::from)?);
     }
     let layers = setting.layers.iter().map(|layer| parts.layer(layer));
     setup.layers = layers.collect::<Result<Vec<_>, _>>()?;

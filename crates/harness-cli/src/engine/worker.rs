@@ -9,6 +9,7 @@ use harness::core::Cancel;
 use harness::core::port::Clock;
 use harness::runtime::Approvals;
 use harness::system::SystemClock;
+use harness_restate::durable::EngineStorage;
 use harness_restate::engine::restate::{
     Engine, EngineError, EngineQuota, EngineSpend, Relays, Worker, WorkerError, WorkerOptions,
 };
@@ -40,12 +41,14 @@ async fn worker_here(args: &WorkerArgs) -> Result<Exit, CliError> {
     let signals = Signals::listen().map_err(|source| CliError::Io { action: "listen for Ctrl-C", source })?;
     let clock: Arc<dyn Clock> = Arc::new(SystemClock::new());
     let descriptor = args.descriptor.find()?;
-    let pools = pools(engine.clone());
+    let (pools, storage) = (pools(engine.clone()), Arc::new(EngineStorage::new(engine.clone())));
     let of = Of { descriptor: Some(&descriptor), sessions: None, thread: None, pools: Some(pools) };
     // Decisions are the thread's; nobody asks this approver.
     // A worker writes no run records and no traces: events are in the log of the thread.
     let (spans, approver) = (SpanArgs::default(), Approvals::new());
-    let threads = Threads::open(of, &args.agents, &spans, approver, &clock, |builder| builder).await?;
+    let threads =
+        Threads::open(of, &args.agents, &spans, approver, &clock, |builder| builder.memory_storage(storage))
+            .await?;
     model::announce(threads.notice.as_deref());
     warn_of_process_state(&threads);
     let worker = build(args, &threads, &engine)?;
@@ -156,7 +159,7 @@ fn warn_of_process_state(threads: &Threads) {
     let parts = [
         ("modes", registry.modes().is_some()),
         ("work items", registry.work_tools().is_some()),
-        ("memory layers", registry.memory().is_some()),
+        ("facts", registry.memory().is_some_and(|memory| memory.facts.is_some())),
     ];
     let parts: Vec<_> = parts.iter().filter(|(_, is_used)| *is_used).map(|(name, _)| *name).collect();
     if !parts.is_empty() {

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use harness_core::message::Message;
 use harness_core::port::{AppendSource, ViewCx};
+use serde::{Deserialize, Serialize};
 
 use super::ask::{AppendAsk, Content, RecallAsk, Recalled, Rerender, RerenderScope, developer};
 use super::cx::LayerCx;
@@ -24,7 +25,7 @@ pub(crate) struct Kept {
 }
 
 /// A layer's wish for more recalls.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct RerenderRequest {
     /// The layer that asks.

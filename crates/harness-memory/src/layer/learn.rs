@@ -16,7 +16,7 @@ impl LayerRun {
     pub async fn store(&self, answer: &Arc<Message>, cx: &ViewCx) {
         let new_items: Vec<Arc<Message>> = {
             let mut progress = self.lock_progress();
-            let from = std::mem::replace(&mut progress.stored, cx.log.len());
+            let from = progress.stored.replace(cx.log.len()).unwrap_or(0);
             cx.log.range(from..cx.log.len()).cloned().collect()
         };
         let base = self.cx(cx);

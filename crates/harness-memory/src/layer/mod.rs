@@ -22,6 +22,7 @@ mod learn;
 mod overlay;
 mod pipeline;
 mod run;
+mod saved;
 mod schema;
 mod stack;
 mod state;

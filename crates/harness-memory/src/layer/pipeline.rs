@@ -17,7 +17,7 @@ use super::ask::{Decision, Ending, ToolAsk, Update};
 use super::cx::Execution;
 use super::def::{LayerId, Scope};
 use super::run::LayerRun;
-use super::stack::{LayerSetup, Stack};
+use super::stack::{LayerSetup, Stack, tool_name};
 use super::usage::LayerUsage;
 use crate::MemoryError;
 use crate::shared::recent;
@@ -79,11 +79,11 @@ struct Inner {
 }
 
 /// An opened execution.
-struct Opened {
-    run: Arc<LayerRun>,
-    parent: Option<Arc<LayerRun>>,
+pub(super) struct Opened {
+    pub(super) run: Arc<LayerRun>,
+    pub(super) parent: Option<Arc<LayerRun>>,
     /// Result of `init`; `None` before it.
-    begun: AsyncMutex<Option<Result<(), MemoryError>>>,
+    pub(super) begun: AsyncMutex<Option<Result<(), MemoryError>>>,
 }
 
 impl fmt::Debug for Pipeline {
@@ -133,7 +133,7 @@ impl Pipeline {
                 // What is taken up again has begun before.
                 let parent = parent.filter(|_| kept.is_none()).and_then(|run| runs.get_mut(run.as_str()));
                 let parent = parent.map(|parent| Arc::clone(&parent.run));
-                let opened = self.fresh(execution, cx.log.len(), kept.unwrap_or_default(), parent);
+                let opened = self.fresh(execution, kept.unwrap_or_default(), parent);
                 runs.put(Arc::clone(&opened.run.execution().id), Arc::clone(&opened));
                 opened
             }
@@ -154,7 +154,14 @@ impl Pipeline {
     /// Restores the states of an execution from elsewhere, before it is opened here: these layers are not initialised
     /// again.
     pub fn restore(&self, execution: Execution, states: impl IntoIterator<Item = (LayerId, Json)>) {
-        let opened = self.fresh(execution, 0, states, None);
+        let opened = self.fresh(execution, states, None);
+        opened.run.lock_progress().stored = Some(0);
+        self.put(opened);
+    }
+
+    /// Replaces an execution.
+    pub(super) fn put(&self, opened: impl Into<Arc<Opened>>) {
+        let opened = opened.into();
         let id = Arc::clone(&opened.run.execution().id);
         self.0.runs.lock().put(id, opened);
     }
@@ -163,11 +170,10 @@ impl Pipeline {
     fn fresh(
         &self,
         execution: Execution,
-        log_len: usize,
         states: impl IntoIterator<Item = (LayerId, Json)>,
         parent: Option<Arc<LayerRun>>,
     ) -> Arc<Opened> {
-        let run = LayerRun::new(Arc::clone(&self.0.stack), Arc::new(execution), log_len);
+        let run = LayerRun::new(Arc::clone(&self.0.stack), Arc::new(execution));
         for (layer, state) in states {
             if let Some(at) = self.0.stack.position(&layer) {
                 run.states.begin(at, Update::Set(state));
@@ -186,7 +192,7 @@ impl Pipeline {
             .ok_or_else(|| MemoryError::UnknownExecution { execution: Arc::from(execution) })
     }
 
-    fn opened(&self, execution: &str) -> Option<Arc<Opened>> {
+    pub(super) fn opened(&self, execution: &str) -> Option<Arc<Opened>> {
         let mut runs = self.0.runs.lock();
         runs.get_mut(execution).map(|opened| Arc::clone(opened))
     }
@@ -354,6 +360,25 @@ impl ContextPipeline for Pipeline {
             Ok(states) => self.restore(Self::execution_of(origin), states),
             Err(error) => tracing::warn!("states of layers cannot be restored: {error}"),
         }
+    }
+
+    fn save_run(&self, origin: &Origin) -> Option<Json> {
+        self.saved_run(origin)
+    }
+
+    fn restore_run(&self, origin: &Origin, saved: Option<&Json>) {
+        // Most executions stay where they are.
+        if saved.is_none() || self.saved_run(origin).as_ref() != saved {
+            self.put_run(origin, saved);
+        }
+    }
+
+    fn has_tool(&self, name: &str) -> bool {
+        let layers = &self.0.stack.layers;
+        layers
+            .iter()
+            .map(|layer| layer.layer_def())
+            .any(|def| def.functions.iter().any(|function| tool_name(&def.id, &function.name) == name))
     }
 
     async fn complete(&self, outcome: Outcome, cx: &ViewCx) -> Result<(), Fault> {

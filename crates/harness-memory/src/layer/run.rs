@@ -63,8 +63,8 @@ pub(crate) struct Progress {
     pub(crate) usage: TotalUsage,
     /// The text of the newest user message, and how much of the transcript was looked through for it.
     pub(crate) query: (usize, Arc<str>),
-    /// Messages of the transcript that `store` has seen.
-    pub(crate) stored: usize,
+    /// Messages of the transcript that `store` has seen, or that were there before `init`; `None` before it.
+    pub(crate) stored: Option<usize>,
     /// Guidance given in a row.
     pub(crate) guided: u32,
     /// Answers that were accepted although guidance was left.
@@ -75,7 +75,7 @@ pub(crate) struct Progress {
 
 impl LayerRun {
     /// The layers of an execution before `init`.
-    pub(crate) fn new(stack: Arc<Stack>, execution: Arc<Execution>, log_len: usize) -> Self {
+    pub(crate) fn new(stack: Arc<Stack>, execution: Arc<Execution>) -> Self {
         let mirror = |layer: &Arc<dyn DynLayer>| {
             let def = layer.layer_def();
             let kept = def.scope != Scope::Execution;
@@ -86,7 +86,7 @@ impl LayerRun {
         Self {
             callers: stack.layers.iter().map(|_| AsyncMutex::new(())).collect(),
             states: Arc::new(states),
-            progress: Mutex::new(Progress { stored: log_len, ..Progress::default() }),
+            progress: Mutex::default(),
             requests: Mutex::default(),
             begins_with: Mutex::default(),
             merging: AsyncMutex::new(()),
@@ -124,6 +124,7 @@ impl LayerRun {
     /// The first failure of a layer that may not be left out; later layers stay uninitialised.
     pub async fn init(&self, cx: &ViewCx) -> Result<(), MemoryError> {
         let base = self.cx(cx);
+        self.lock_progress().stored.get_or_insert(cx.log.len());
         for (at, layer) in self.stack.layers.iter().enumerate() {
             let def = layer.layer_def();
             if !def.has(Hook::Init) || self.states.has_entry(at) || self.states.is_disabled(at) {
@@ -159,7 +160,7 @@ impl LayerRun {
         }
         own.cancel = cx.cancel.clone();
         own.prepared.clone_from(&cx.prepared);
-        own.step = self.step.load(Ordering::Relaxed);
+        own.step = self.steps();
         own.usage = self.lock_progress().usage.clone();
         own
     }
@@ -250,6 +251,15 @@ impl LayerRun {
         for (layer, fault) in self.states.flush().await {
             self.stack.report(layer, "persist", fault);
         }
+    }
+
+    /// Started iterations.
+    pub(crate) fn steps(&self) -> u32 {
+        self.step.load(Ordering::Relaxed)
+    }
+
+    pub(crate) fn set_steps(&self, steps: u32) {
+        self.step.store(steps, Ordering::Relaxed);
     }
 
     /// Counts a started iteration.

@@ -7,7 +7,7 @@ use harness::core::machine::{CallDecision, Input, Op, Reply};
 use harness::core::message::Message;
 use harness::core::outcome::TotalUsage;
 use harness::core::port::DrainPoint;
-use harness::core::{AgentId, CallId, End, EntryId, OpId, Origin, RunId, ThreadId, Time};
+use harness::core::{AgentId, CallId, End, EntryId, Json, OpId, Origin, RunId, ThreadId, Time};
 use harness::runtime::DeliveryRules;
 use serde::{Deserialize, Serialize};
 
@@ -67,6 +67,9 @@ pub struct TimedInput {
     /// The name of its agent in the store of the thread.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub agent: Option<BlobHash>,
+    /// States of the memory layers after the segment, with its last input, if they changed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub layers: Option<Json>,
 }
 
 /// Work inside of one journal entry. It may run again after a crash.
@@ -153,6 +156,9 @@ pub struct DriveInput {
     /// Messages of the queue that the run begins with.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub began: Vec<EntryId>,
+    /// States of the memory layers at the end of the invocation before this one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub layers: Option<Json>,
 }
 
 impl DriveInput {
@@ -251,6 +257,9 @@ pub struct StepAsk {
     /// The end of the child that the call handed its work to: the step makes the result of the call from it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub child: Option<Box<ChildEnd>>,
+    /// States of the memory layers, of operations that ask them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub layers: Option<Json>,
 }
 
 /// The reply of a step.
@@ -266,6 +275,9 @@ pub struct StepReply {
     /// Usage of models by the port, and by attempts that were lost.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub spent: Option<TotalUsage>,
+    /// States of the memory layers after the operation, if it changed them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub layers: Option<Json>,
 }
 
 /// A request of a driver to its thread or its log. Each may be delivered twice, with equal replies.

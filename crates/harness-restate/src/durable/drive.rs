@@ -18,6 +18,7 @@ use super::context::{
     TimedInput, Woken,
 };
 use super::host::{Agent, AgentHost, ThreadStore};
+use super::layers;
 use super::log::{LogEntry, LogItem};
 use super::reader::Reader;
 use super::request::{AgentSettings, Held, ResumeAsk};
@@ -84,7 +85,8 @@ pub async fn drive<C: DurableContext>(
     };
     input.origin = origin;
     let bell = ctx.doorbell()?;
-    let mut running = Running::new(machine, input.at);
+    let mut running = Running::new(machine, input.at, ports.layers.clone());
+    running.layers = input.layers.take();
     running.injected.clone_from(&input.injected);
     running.give(input.at, Input::Start(Box::new(start)));
     let driver = Driver {
@@ -280,7 +282,8 @@ impl<C: DurableContext, S: ThreadStore + 'static> Driver<'_, C, S> {
         let inputs = self.ctx.segment(work).await?;
         let mut running = slot.take().ok_or(Stopped::Over)?;
         if !std::mem::take(&mut running.is_ahead) {
-            for TimedInput { at, mut input, agent } in inputs {
+            for TimedInput { at, mut input, agent, layers } in inputs {
+                running.layers = layers.or(running.layers);
                 if let Some(agent) = agent {
                     input.open(self.reader.agent(&self.input.thread(), &agent).await?);
                 }
@@ -375,6 +378,7 @@ impl<C: DurableContext, S: ThreadStore + 'static> Driver<'_, C, S> {
                 continue;
             }
             let agent = self.keep(what.seal()).await?;
+            let layers = running.layers.clone().filter(|_| layers::asks(&what));
             let scope = OpScope::of(&running.machine);
             let step = StepAsk {
                 origin: (**scope.origin).clone(),
@@ -390,6 +394,7 @@ impl<C: DurableContext, S: ThreadStore + 'static> Driver<'_, C, S> {
                 agents: self.input.agents.clone(),
                 delegation: self.input.delegation.clone(),
                 child: None,
+                layers,
             };
             if !self.delegate(running.now, &step).await? {
                 self.start_step(step)?;
@@ -445,6 +450,7 @@ impl<C: DurableContext, S: ThreadStore + 'static> Driver<'_, C, S> {
             agents: AgentSettings::default(),
             delegation: Some(Arc::new(delegation)),
             began: Vec::new(),
+            layers: None,
         };
         let (run, child, begins) = (self.input.run(), input.thread(), input.run());
         self.control(ControlAsk::Delegate { run, child, begins }).await?;
@@ -519,6 +525,7 @@ impl<C: DurableContext, S: ThreadStore + 'static> Driver<'_, C, S> {
     fn stepped(&mut self, running: &mut Running, handle: Handle, step: StepReply) {
         self.bytes = self.bytes.saturating_add(step.bytes);
         let Some(op) = self.steps.remove(&handle) else { return };
+        running.layers = step.layers.or(running.layers.take());
         if let Some(spent) = step.spent {
             running.give(step.at, Input::Spent(Box::new(spent)));
         }
@@ -565,6 +572,7 @@ impl<C: DurableContext, S: ThreadStore + 'static> Driver<'_, C, S> {
             takes: self.takes,
             injected: running.injected,
             spent,
+            layers: running.layers,
             ..self.input
         };
         if next.delegation.is_none() {

@@ -20,6 +20,7 @@ mod context;
 pub(crate) mod deltas;
 mod drive;
 mod host;
+mod layers;
 mod log;
 mod reader;
 mod request;

@@ -5,14 +5,14 @@ use std::sync::Arc;
 
 use harness::core::event::EventKind;
 use harness::core::machine::{Effect, Input, Op};
-use harness::core::port::DrainPoint;
+use harness::core::port::{DrainPoint, DynContextPipeline};
 use harness::core::run::Run;
-use harness::core::{End, EntryId, OpId, Time};
+use harness::core::{End, EntryId, Json, OpId, Time};
 
 use super::log::LogItem;
 
 /// A machine, and its effects in order of their kind.
-#[derive(Debug)]
+#[derive(derive_more::Debug)]
 pub(super) struct Running {
     pub(super) machine: Run,
     /// The time of the last input.
@@ -32,12 +32,16 @@ pub(super) struct Running {
     /// Messages of the queue that are in the transcript, and of which the thread does not know.
     pub(super) injected: Vec<EntryId>,
     pub(super) end: Option<Arc<End>>,
+    /// Journaled states of the memory layers.
+    pub(super) layers: Option<Json>,
+    #[debug(skip)]
+    pipeline: Option<Arc<dyn DynContextPipeline>>,
     /// The operation that was started last.
     last: OpId,
 }
 
 impl Running {
-    pub(super) fn new(machine: Run, now: Time) -> Self {
+    pub(super) fn new(machine: Run, now: Time, pipeline: Option<Arc<dyn DynContextPipeline>>) -> Self {
         Self {
             machine,
             now,
@@ -50,6 +54,8 @@ impl Running {
             abort: None,
             injected: Vec::new(),
             end: None,
+            layers: None,
+            pipeline,
             last: OpId(0),
         }
     }
@@ -94,6 +100,10 @@ impl Running {
         }
     }
 
+    fn is_of_layer(&self, tool: &str) -> bool {
+        self.pipeline.as_ref().is_some_and(|layers| layers.has_tool_dyn(tool))
+    }
+
     fn start(&mut self, id: OpId, op: Op) {
         match op {
             Op::Store { records } => {
@@ -101,6 +111,10 @@ impl Running {
                 self.store = Some(id);
             }
             Op::Drain { point } => self.drain = Some((id, point)),
+            // Calls of layers take turns, each with the state that the one before it left.
+            Op::Tool { ref call, .. } if self.is_of_layer(call.name.as_str()) => {
+                self.quick.push_back((id, op))
+            }
             // These ask models, run commands, or wait for people.
             op @ (Op::Model { .. }
             | Op::Tool { .. }

@@ -11,6 +11,7 @@ use parking_lot::Mutex;
 
 use super::context::{SegmentWork, TimedInput};
 use super::host::{ThreadStore, fault};
+use super::layers;
 use super::reader::Reader;
 use super::running::Running;
 use super::sealed::HasAgent as _;
@@ -50,7 +51,9 @@ pub(super) struct Segment<S> {
 impl<S: ThreadStore + 'static> SegmentWork for Segment<S> {
     async fn run(self) -> Vec<TimedInput> {
         let Some(mut running) = self.slot.take() else { return Vec::new() };
-        let mut inputs = Vec::new();
+        let origin = Arc::clone(running.machine.origin());
+        layers::restore(&self.ports, &origin, running.layers.as_ref());
+        let mut inputs: Vec<TimedInput> = Vec::new();
         while let Some((id, op)) = running.quick.pop_front() {
             let Performed { reply, spent, .. } =
                 within(&self.ports, id, op, OpScope::of(&running.machine)).await;
@@ -62,6 +65,10 @@ impl<S: ThreadStore + 'static> SegmentWork for Segment<S> {
                 inputs.push(journaled);
             }
         }
+        if let Some(last) = inputs.last_mut() {
+            last.layers = layers::changed(&self.ports, &origin, running.layers.as_ref());
+            running.layers = last.layers.clone().or(running.layers);
+        }
         running.is_ahead = true;
         self.slot.put(running);
         inputs
@@ -71,7 +78,7 @@ impl<S: ThreadStore + 'static> SegmentWork for Segment<S> {
 impl<S: ThreadStore> Segment<S> {
     /// An input, and what is journaled of it. An agent that cannot be kept is an error of its preparation.
     async fn sealed(&self, at: Time, mut input: Input) -> (Input, TimedInput) {
-        let mut journaled = TimedInput { at, input: input.clone(), agent: None };
+        let mut journaled = TimedInput { at, input: input.clone(), agent: None, layers: None };
         if let Some(agent) = journaled.input.seal() {
             match (self.reader.keep(&self.thread, self.first, &agent).await, &input) {
                 (Err(_), Input::Reply(id, _)) => {

@@ -15,6 +15,7 @@ use super::answer::{AnswerId, DeltaSink};
 use super::child::parts;
 use super::context::{StepAsk, StepReply, Stopped};
 use super::host::{Agent, AgentHost, ThreadStore};
+use super::layers;
 use super::reader::Reader;
 use super::sealed::HasAgent as _;
 
@@ -92,7 +93,8 @@ async fn effect(
     cancel: &Cancel,
 ) -> StepReply {
     let id = AnswerId::of(&ask);
-    let StepAsk { origin, op, what, turn, deadline, left, agents, delegation, child, .. } = ask;
+    let StepAsk { origin, op, what, turn, deadline, left, agents, delegation, child, layers: saved, .. } =
+        ask;
     let failed = |why: &str| stepped(Time::default(), &what, what.failed(why), None);
     let agent = match parts(host, &origin, &agents, delegation.as_ref()).await {
         Ok(agent) => agent,
@@ -110,12 +112,16 @@ async fn effect(
     let scope = OpScope { log, origin: &origin, turn, deadline, left };
     let attempt = if was_lost { ports.clock.now().0.unsigned_abs() } else { 0 };
     let streamed = deltas.zip(id).map(|(sink, id)| sink.stream(AnswerId { attempt, ..id }, &mut ports.hub));
+    if layers::asks(&what) {
+        layers::restore(&ports, &origin, saved.as_ref());
+    }
     let Performed { reply, mut spent, .. } = perform_op(&ports, op, what.clone(), scope, cancel).await;
     drop(streamed);
+    let changed = layers::asks(&what).then(|| layers::changed(&ports, &origin, saved.as_ref())).flatten();
     if let Some(lost) = lost {
         spent.get_or_insert_default().merge(&lost);
     }
-    stepped(ports.clock.now(), &what, reply, spent)
+    StepReply { layers: changed, ..stepped(ports.clock.now(), &what, reply, spent) }
 }
 
 /// Usage of a lost attempt at a model call: all that was reserved for it.
@@ -136,7 +142,7 @@ fn stepped(at: Time, op: &Op, reply: Reply, spent: Option<TotalUsage>) -> StepRe
     let bytes = Json::size_of(&reply);
     let reply = if bytes > REPLY_LIMIT { too_large(op, &reply, bytes) } else { reply };
     let bytes = bytes.min(REPLY_LIMIT) as u64;
-    StepReply { at, reply, bytes, spent }
+    StepReply { at, reply, bytes, spent, layers: None }
 }
 
 fn too_large(op: &Op, reply: &Reply, bytes: usize) -> Reply {

@@ -25,6 +25,8 @@ mod processes;
 #[path = "../it/scripts.rs"]
 #[expect(dead_code, reason = "the other test program uses the rest")]
 mod scripts;
+#[path = "../it/tally.rs"]
+mod tally;
 mod user;
 mod worker;
 #[path = "../it/world.rs"]

@@ -135,6 +135,18 @@ fn a_run_that_rolls_over_gives_the_same_records_and_events() {
 }
 
 #[test]
+fn layers_have_one_state_wherever_their_run_is_at_work() {
+    let script = scripts::all().into_iter().find(|script| script.name == "layers").unwrap();
+    for options in [DriveOptions::default(), rolling(1)] {
+        let left = play(&script, SimFaults::default(), options);
+        let counted = texts(&left).into_iter().filter(|text| text.starts_with("toolResult: ["));
+        // Views, calls and answers: two calls of one answer, and one in the next turn.
+        let expected = ["toolResult: [1, 1, 1]", "toolResult: [1, 2, 1]", "toolResult: [3, 3, 3]"];
+        assert_eq!(counted.collect::<Vec<_>>(), expected);
+    }
+}
+
+#[test]
 fn a_worker_reads_each_entry_of_a_log_once() {
     for script in scripts::all() {
         for options in [DriveOptions::default(), rolling(1)] {

@@ -18,6 +18,7 @@ mod scale;
 mod scripts;
 mod settings;
 mod storage;
+mod tally;
 mod thread;
 mod tokio_equal;
 mod world;

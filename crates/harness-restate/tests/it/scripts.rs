@@ -27,6 +27,20 @@ fn alone() -> Vec<Script> {
     vec![
         script("plain", vec![text("Hello.")]),
         script("each class of tools", vec![calls(&["look", "put", "pay"]), text("Done.")]),
+        Script {
+            layers: true,
+            turns: 2,
+            said: vec![hi, "Go on."],
+            ..script(
+                "layers",
+                vec![
+                    calls(&["tally_count-1", "look", "tally_count-2"]),
+                    text("Twice."),
+                    calls(&["tally_count-3"]),
+                    text("Three times."),
+                ],
+            )
+        },
         script("the same call again and again", vec![calls(&["look"]); 4]),
         script("one call after the other", vec![calls(&["pay-1"]), calls(&["pay-2"]), text("Done.")]),
         Script {

@@ -20,6 +20,8 @@ use harness_restate::durable::sim::{SimClient, SimClock};
 use harness_restate::durable::{Agent, AgentHost, HostAsk, RunOptions, ThreadAsk};
 use parking_lot::Mutex;
 
+use super::tally::tally;
+
 /// What must be in nothing that an engine keeps.
 pub(crate) const SECRET: &str = "sk-0123456789";
 
@@ -85,6 +87,8 @@ pub(crate) struct Script {
     pub(crate) is_secret: bool,
     /// How its thread delivers messages.
     pub(crate) delivery: DeliveryRules,
+    /// Whether its agents have memory layers, which each process that works for a run has of its own.
+    pub(crate) layers: bool,
     /// Messages of the user that the transcript must have, in order.
     pub(crate) said: Vec<&'static str>,
 }
@@ -103,6 +107,7 @@ impl Default for Script {
             turns: 0,
             is_secret: false,
             delivery: DeliveryRules::default(),
+            layers: false,
             said: Vec::new(),
         }
     }
@@ -298,6 +303,8 @@ pub(crate) struct Host {
     turns: u32,
     delivery: DeliveryRules,
     ports: Ports,
+    /// Tools beside those of layers, in an agent that has these.
+    layered: Option<Vec<Arc<dyn DynTool>>>,
     pub(crate) ledger: Ledger,
 }
 
@@ -311,10 +318,12 @@ impl Host {
 
     /// Parts that note elsewhere what they do.
     pub(crate) fn noting(script: &Script, clock: Arc<dyn Clock>, user: User, note: &Note) -> Self {
-        let mut ports = ports(script, 0, &tools(note, &clock), &clock, &user);
+        let tools = tools(note, &clock);
+        let mut ports = ports(script, 0, &tools, &clock, &user);
         ports.agents = Arc::new(SingleAgent::new(INSTRUCTIONS));
         ports.redactor = Some(redactor()).filter(|_| script.is_secret);
-        Self { turns: script.turns, delivery: script.delivery, ports, ledger: Ledger::default() }
+        let layered = script.layers.then_some(tools);
+        Self { turns: script.turns, delivery: script.delivery, ports, layered, ledger: Ledger::default() }
     }
 
     pub(crate) fn parts(&self) -> Agent {
@@ -323,8 +332,14 @@ impl Host {
         } else {
             Box::new(PlainControl::default())
         };
+        let mut ports = self.ports.clone();
+        if let Some(tools) = &self.layered {
+            let layers = tally(&ports.clock);
+            ports.tools = Arc::new(Toolbox::new(tools.iter().cloned().chain(layers.tools())));
+            ports.layers = Some(Arc::new(layers));
+        }
         Agent {
-            ports: self.ports.clone(),
+            ports,
             spec: Arc::new(RunSpec::default()),
             control,
             delivery: self.delivery,

@@ -2,11 +2,14 @@
 
 use std::fs;
 use std::path::Path;
+use std::sync::Arc;
 
 use harness::HarnessError;
 use harness::core::StopReason;
+use harness::host::Storage as _;
 use harness::host::process::Environment;
 use harness::prelude::*;
+use harness::session::storage::MemoryStorage;
 use harness::tools::{MemorySetting, Mode, Modes, Registry};
 
 use crate::support::{Script, call};
@@ -33,6 +36,20 @@ async fn a_scratchpad_is_kept_for_the_next_run() {
     requests(directory.path(), memory, vec![note, AssistantMessage::text("Noted.")]).await;
     let seen = requests(directory.path(), memory, vec![AssistantMessage::text("Hi.")]).await;
     assert!(seen[0].contains("<working_memory>") && seen[0].contains("\"goal\": \"ship\""), "{seen:?}");
+}
+
+#[tokio::test]
+async fn a_storage_of_the_program_replaces_the_directory() {
+    let directory = tempfile::tempdir().unwrap();
+    let setting =
+        setting(directory.path(), "  storage: memory\n  layers:\n    scratchpad: { scope: user }\n");
+    let storage = Arc::new(MemoryStorage::new());
+    let note = call("c1", "scratchpad_update", r#"{"goal":"ship"}"#);
+    let model = Script::new([note, AssistantMessage::text("Noted.")]);
+    let builder = Harness::new(model).memory_setting(setting).memory_storage(storage.clone());
+    builder.build().unwrap().prompt("hello").await.unwrap();
+    assert_eq!(storage.list("").await.unwrap(), ["layers/scratchpad/resource/owner/state"]);
+    assert!(!directory.path().join("memory").exists());
 }
 
 #[cfg(feature = "schema-validation")]

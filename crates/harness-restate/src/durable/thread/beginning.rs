@@ -200,6 +200,7 @@ impl ThreadState {
             agents,
             delegation,
             began: self.began.clone(),
+            layers: None,
         };
         sends.push(ThreadSend::Drive(Box::new(input)));
     }
