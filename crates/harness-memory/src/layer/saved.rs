@@ -20,6 +20,9 @@ use super::run::LayerRun;
 struct SavedRun {
     /// States of the layers that were initialised; `None` for one that has no state.
     states: BTreeMap<LayerId, Option<Json>>,
+    /// Layers whose state the storage does not have yet.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    unstored: Vec<LayerId>,
     /// Layers whose `init` failed.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     disabled: Vec<LayerId>,
@@ -63,18 +66,22 @@ impl Pipeline {
 impl LayerRun {
     fn saved(&self) -> SavedRun {
         let layers = self.stack.ids.iter().enumerate();
-        let (mut states, mut disabled) = (BTreeMap::new(), Vec::new());
+        let (mut states, mut unstored, mut disabled) = (BTreeMap::new(), Vec::new(), Vec::new());
         for (at, id) in layers {
             if self.states.is_disabled(at) {
                 disabled.push(id.clone());
             } else if self.states.has_entry(at) {
                 states.insert(id.clone(), self.states.get(at));
             }
+            if self.states.is_unstored(at) {
+                unstored.push(id.clone());
+            }
         }
         let requests = self.requests.lock().clone();
         let progress = self.lock_progress();
         SavedRun {
             states,
+            unstored,
             disabled,
             usage: progress.usage.clone(),
             stored: progress.stored,
@@ -89,7 +96,12 @@ impl LayerRun {
     fn restore(&self, saved: SavedRun) {
         for (id, state) in saved.states {
             if let Some(at) = self.stack.position(&id) {
-                self.states.begin(at, state.map_or(Update::Clear, Update::Set));
+                let state = state.map_or(Update::Clear, Update::Set);
+                if saved.unstored.contains(&id) {
+                    self.states.apply(at, state);
+                } else {
+                    self.states.begin(at, state);
+                }
             }
         }
         saved.disabled.iter().filter_map(|id| self.stack.position(id)).for_each(|at| self.states.disable(at));

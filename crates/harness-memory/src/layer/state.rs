@@ -75,6 +75,12 @@ impl StateTable {
         self.cells.lock().get(layer).is_some_and(|cell| matches!(cell.entry, Entry::Present(_)))
     }
 
+    /// Whether the layer has a mirror with an earlier state.
+    pub(crate) fn is_unstored(&self, layer: usize) -> bool {
+        let is_mirrored = self.mirrors.get(layer).is_some_and(Option::is_some);
+        is_mirrored && self.cells.lock().get(layer).is_some_and(|cell| cell.version > cell.stored)
+    }
+
     /// Whether the layer's `init` failed and it is left out.
     pub(crate) fn is_disabled(&self, layer: usize) -> bool {
         self.cells.lock().get(layer).is_some_and(|cell| cell.disabled)

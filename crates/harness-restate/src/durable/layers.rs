@@ -26,7 +26,7 @@ pub(super) fn changed(ports: &Ports, origin: &Origin, before: Option<&Json>) -> 
     if bytes > LIMIT {
         tracing::warn!(
             run = origin.run.as_ref().map(tracing::field::display),
-            "the layers have {bytes} bytes of state, {LIMIT} are permitted; another worker has an earlier state"
+            "the layers have {bytes} bytes of state, {LIMIT} are permitted; their last changes are lost"
         );
         return None;
     }

@@ -4,7 +4,9 @@ use std::sync::Arc;
 
 use harness_core::Outcome;
 use harness_core::port::ContextPipeline as _;
-use harness_memory::layer::{FnLayer, Hook, Layer as _, LayerDef, LayerSetup, Scope, Update};
+use harness_memory::layer::{
+    Called, FnLayer, FunctionDef, Hook, Layer as _, LayerDef, LayerSetup, Scope, Update,
+};
 
 use super::{Shelf, Stage, answer, cx_of, json, log, run, user};
 
@@ -84,4 +86,53 @@ fn a_write_that_failed_is_reported_and_made_up_for() {
     });
     assert_eq!(shelf.writes.take(), ["layers/count%2Fer/thread/thread/state = 1"]);
     assert_eq!(stage.reports.take(), ["layer `count/er`, persist: the disk is full"]);
+}
+
+#[test]
+fn an_execution_continues_in_another_process_as_it_was() {
+    let (shelf, log) = (Shelf::default(), log([user("go"), answer("a")]));
+    let (first, second) = (stage(&shelf, counting(Scope::Thread)), stage(&shelf, counting(Scope::Thread)));
+    let cx = cx_of("run", &log);
+    let saved = run(&first.clock, async {
+        assert_eq!(first.layers.save_run(&cx.origin), None, "it has not begun");
+        first.layers.begin(&cx).await.unwrap();
+        first.layers.store(&answer("a"), &cx).await.unwrap();
+        shelf.fail(1);
+        first.layers.store(&answer("b"), &cx).await.unwrap();
+        first.layers.save_run(&cx.origin).unwrap()
+    });
+    assert_eq!(shelf.writes.take(), ["layers/count%2Fer/thread/thread/state = 1"]);
+    // What the second process has of the execution is replaced.
+    run(&second.clock, async {
+        second.layers.begin(&cx).await.unwrap();
+        second.layers.restore_run(&cx.origin, Some(&saved));
+        assert_eq!(second.layers.save_run(&cx.origin).as_ref(), Some(&saved));
+        second.layers.complete(Outcome::Completed, &cx).await.unwrap();
+    });
+    assert_eq!(
+        shelf.writes.take(),
+        ["layers/count%2Fer/thread/thread/state = 2"],
+        "it makes up for the write"
+    );
+    assert_eq!(second.reports.take(), [""; 0]);
+    // The first one still has the execution, until it is told that it has not begun.
+    run(&first.clock, async {
+        first.layers.restore_run(&cx.origin, None);
+        first.layers.begin(&cx).await.unwrap();
+        assert_eq!(
+            first.layers.layer_state("run", &"count/er".into()),
+            Ok(Some(json("2"))),
+            "the storage has it"
+        );
+    });
+}
+
+#[test]
+fn the_functions_of_layers_are_their_tools() {
+    let function = FunctionDef::new("add", "adds");
+    let layer = FnLayer::new(LayerDef::new("count/er", 10, []))
+        .with_function(function, |_, _| async { Ok(Called::text("")) });
+    let stage = Stage::new(LayerSetup::new().with(layer));
+    assert!(stage.layers.has_tool("count_er_add"));
+    assert!(!stage.layers.has_tool("add") && !stage.layers.has_tool("count_er"));
 }
