@@ -45,7 +45,7 @@ pub enum Kind {
     Number(f64),
     /// An unquoted date or timestamp.
     Instant(Instant),
-    /// A string.
+    /// A string, quoted or not.
     Text(Text),
     /// Items in order.
     List(Vec<NodeId>),

@@ -160,7 +160,7 @@ impl<'a> Fields<'a> {
         document.key_of(self.node).unwrap_or_else(|| document.bytes(self.node))
     }
 
-    /// A string.
+    /// String under a key; any other value is a finding.
     pub fn text(&self, key: &str) -> Option<String> {
         self.item(key)?.text()
     }
@@ -240,12 +240,12 @@ impl<'a> Item<'a> {
         Self { findings, node, path: path.to_owned(), nulls_are_absent: false }
     }
 
-    /// The node.
+    /// Node of the value in its document.
     pub fn node(&self) -> NodeId {
         self.node
     }
 
-    /// The value.
+    /// Value of the node.
     pub fn kind(&self) -> &'a Kind {
         self.findings.document().kind(self.node)
     }
@@ -307,7 +307,7 @@ impl<'a> Item<'a> {
         }
     }
 
-    /// A string.
+    /// String of the node; any other value is a finding.
     pub fn text(&self) -> Option<String> {
         let hint = if matches!(self.kind(), Kind::List(_) | Kind::Map(_)) { "" } else { "put it in quotes" };
         let text = self.or_expected(self.as_str(), "a string", hint)?;

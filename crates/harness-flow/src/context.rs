@@ -235,12 +235,12 @@ impl StepCx {
         &self.shared().id
     }
 
-    /// Thread of the execution, or of the child that [`SpawnSpec`] gave another one.
+    /// Thread of the execution, or of the child that [`SpawnSpec`] gave a different one.
     pub fn thread(&self) -> Option<&ThreadId> {
         self.0.context.thread.as_ref()
     }
 
-    /// Owner of the resources it uses; that of the execution, or of the child that [`SpawnSpec`] gave another one.
+    /// Owner of the resources it uses; that of the execution, or of the child that [`SpawnSpec`] gave a different one.
     pub fn resource(&self) -> Option<&Arc<str>> {
         self.0.context.resource.as_ref()
     }

@@ -293,7 +293,7 @@ fn content(redacting: &mut Redacting, state: &State) -> (Vec<Arc<Message>>, Opti
     if redacting.has_failed() { (Vec::new(), None) } else { (items, prompts) }
 }
 
-/// What the models received, redacted; none after a failed redaction.
+/// Content that the models received, redacted; none after a failed redaction.
 fn prompts(redacting: &mut Redacting, state: &State) -> Option<Prompts> {
     let mut prompts = state.collector.as_ref()?.prompts()?;
     prompts.messages = redacting.items(&prompts.messages, None);

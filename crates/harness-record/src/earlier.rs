@@ -1,4 +1,4 @@
-//! What the record of a run shares with that of the run before it.
+//! Parts that the record of a run shares with that of the run before it.
 
 use std::sync::Arc;
 

@@ -174,7 +174,7 @@ impl RecordFold {
         self.next = NextRun { redacting: Some(redacting), history: start.history, known };
     }
 
-    /// What the next run shares with the last one, whose record this is; `None` if it cannot be shared.
+    /// Parts that the next run shares with the last one, whose record this is; `None` if it cannot be shared.
     pub(super) fn shared(&self, record: &RunRecord, secrets: FixedSecrets, bytes: u64) -> Option<Earlier> {
         let state = self.state.as_ref().filter(|state| state.unknown == 0)?;
         let is_whole = record.items.len() == state.items.len();

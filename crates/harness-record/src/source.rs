@@ -74,7 +74,7 @@ pub struct FolderSource {
     index: Arc<Mutex<Index>>,
 }
 
-/// What is known of the files in a directory. A file never changes.
+/// Known files of a directory. A file never changes.
 #[derive(Debug, Default)]
 struct Index {
     /// Threads of the files, by name; `None` for a file without a thread.

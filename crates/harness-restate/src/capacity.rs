@@ -2,7 +2,7 @@
 //!
 //! A run stores entries in the journal of the node that has its thread, and between them waits for steps: models and
 //! tools. Runs begin independently of each other. Three things can be short: the journals, the places for steps, and
-//! nodes that are lost. [`simulate`] plays a load on a cluster and tells how long runs take; [`nodes`] finds the smallest
+//! nodes that are lost. [`simulate`] plays a load on a cluster and reports how long runs take; [`nodes`] finds the smallest
 //! cluster. Everything is reproducible from its seed.
 //!
 //! The explanation of the figures is in `docs/explanation/scale.md`. `cargo xtask e2e cluster` compares the simulation with
@@ -24,7 +24,7 @@ pub const MAX_NODES: usize = 1_000;
 /// Cores of a node, at most.
 pub const MAX_CORES: usize = 1_024;
 
-/// What a cluster has to do.
+/// Work of a cluster.
 ///
 /// ```
 /// use harness_restate::capacity::Load;
@@ -42,9 +42,9 @@ pub struct Load {
     pub model: Duration,
     /// Mean time of a tool call, exponentially distributed. Default: 500 ms.
     pub tool: Duration,
-    /// What one iteration stores: entries of journals, and records and events of the log. Default: 24.
+    /// Entries that one iteration stores: entries of journals, and records and events of the log. Default: 24.
     pub entries_per_iteration: f64,
-    /// What a run stores beside its iterations. Default: 14.
+    /// Entries that a run stores beside its iterations. Default: 14.
     pub entries_beside: f64,
 }
 
@@ -68,7 +68,7 @@ impl Load {
     }
 }
 
-/// What does it.
+/// Nodes that do the work.
 ///
 /// ```
 /// use harness_restate::capacity::{Cluster, Load, simulate};
@@ -128,14 +128,14 @@ pub struct Times {
     pub p50: Duration,
     /// 95 of 100 are not longer.
     pub p95: Duration,
-    /// The longest.
+    /// The longest of them.
     pub max: Duration,
 }
 
 /// Result of a simulation.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Outcome {
-    /// Runs that began after the first tenth, which only fills the cluster, and ended.
+    /// Runs that started after the first tenth, which only fills the cluster, and ended.
     pub runs: usize,
     /// Time of a run from its message to its end.
     pub time: Times,
@@ -191,7 +191,7 @@ pub fn nodes(load: &Load, cluster: &Cluster, waiting: Duration) -> Option<usize>
         .map(|cluster| cluster.nodes)
 }
 
-/// What happens at a time.
+/// Event of the simulation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Event {
     Begin,
@@ -209,7 +209,7 @@ struct Run {
     /// Time that its steps took.
     worked: f64,
     journal: usize,
-    /// Steps that have begun.
+    /// Steps that have started.
     steps: u32,
     attempt: u32,
     /// Where and since when its step is at work.

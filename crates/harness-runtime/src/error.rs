@@ -173,7 +173,7 @@ pub enum RuntimeError {
     /// Threads of this kind cannot do this.
     #[error("threads on an engine do not support {what}")]
     Unsupported {
-        /// The operation.
+        /// Operation that is not supported.
         what: &'static str,
     },
     /// There is no tokio runtime to drive runs on: neither where the [`Runtime`](crate::Runtime) was made, nor here.

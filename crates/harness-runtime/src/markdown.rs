@@ -74,7 +74,7 @@ impl MarkdownFault {
 pub struct FileProblem {
     /// Path of the file or directory.
     pub path: String,
-    /// The problem.
+    /// Problem with the file.
     pub problem: FileProblemKind,
 }
 

@@ -54,7 +54,7 @@ impl Runtime {
     /// descriptor. Nothing of a thread of this runtime is read or changed, and modes of agents do not apply.
     ///
     /// The context of the agents is created when the first agent is prepared, with the last message of a user. `options` are those
-    /// of the message that began the run: the context, the output schema, the layers and the allowed tools count, the rest is in
+    /// of the message that started the run: the context, the output schema, the layers and the allowed tools count, the rest is in
     /// `origin`.
     ///
     /// ```

@@ -48,7 +48,7 @@ pub enum ResumeFrom {
     /// Continuation of an earlier run, from its [`End`](harness_core::End). It must belong to this thread, which must not
     /// have changed since, and is used once.
     Continuation {
-        /// The continuation.
+        /// Continuation of the earlier run.
         continuation: Box<Continuation>,
         /// Answer to its question, decisions on pending calls, or raised limits; `None` if the prompt has the answer.
         resume: Option<Resume>,

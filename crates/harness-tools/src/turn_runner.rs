@@ -194,7 +194,7 @@ fn report(end: &End) -> SubagentReport {
     report
 }
 
-/// What a sub-agent waits for that can be continued.
+/// Requests that a sub-agent waits for and that can be continued.
 fn approvals(end: &End) -> Vec<ApprovalRequest> {
     let is_pending = |made: &Continuation| made.kind == ContinuationKind::Approval;
     if !end.continuation.as_deref().is_some_and(is_pending) {

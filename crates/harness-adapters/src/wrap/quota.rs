@@ -43,7 +43,7 @@ impl RateQuota {
     }
 }
 
-/// What a process asks of a quota.
+/// Request of a process for a part of a quota.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct QuotaAsk {
     /// Requests that wait.
@@ -52,7 +52,7 @@ pub struct QuotaAsk {
     pub tokens: u64,
 }
 
-/// What a quota grants.
+/// Part of a quota that a request received.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct QuotaGrant {
     /// Requests that may be sent within one second, at most as many as wait.
@@ -80,7 +80,7 @@ harness_core::twin! {
     }
 }
 
-/// What is left of a quota. A new one is full.
+/// Rest of a quota. A new one is full.
 ///
 /// What is not used of a minute may be used at once, never more than one minute's worth. Tokens are known only
 /// afterwards, so they may be negative: no request is granted until they are not.

@@ -88,7 +88,7 @@ impl<M> RateLimit<M> {
         self
     }
 
-    /// Who takes turns. Default: each user. [`Payer::All`] serves all requests in their order.
+    /// Sets who takes turns. Default: each user. [`Payer::All`] serves all requests in their order.
     #[must_use]
     pub fn turns(mut self, by: Payer) -> Self {
         self.turns = by;

@@ -53,12 +53,12 @@ pub struct SpendLimit<M> {
 
 struct Accounts {
     pool: Arc<dyn DynSpendPool>,
-    /// What is not charged yet.
+    /// Amounts that are not charged yet.
     owed: Mutex<BTreeMap<String, SpendAmount>>,
 }
 
 impl<M> SpendLimit<M> {
-    /// Wraps `inner`, with accounts of this process; `clock` tells the periods.
+    /// Wraps `inner`, with accounts of this process; `clock` decides the periods.
     pub fn new(inner: M, budgets: impl IntoIterator<Item = SpendBudget>, clock: Arc<dyn Clock>) -> Self {
         Self::shared(inner, budgets, Arc::new(LocalAccounts::new(clock)))
     }
@@ -128,7 +128,7 @@ impl Drop for Bill<'_> {
     }
 }
 
-/// What an answer cost; `asked` are the estimated tokens of its request.
+/// Cost of an answer; `asked` are the estimated tokens of its request.
 fn cost(answer: &AssistantMessage, asked: u64) -> SpendAmount {
     let usage = answer.usage.as_deref();
     let tokens = usage.map(Usage::all_tokens).filter(|tokens| *tokens > 0);

@@ -13,7 +13,7 @@ pub(super) struct Turns(Mutex<Line>);
 #[derive(Default)]
 struct Line {
     is_taken: bool,
-    /// Who has the turn, or had the last one.
+    /// User with the turn, or with the last one.
     last: Arc<str>,
     /// Those who wait, with their requests. The first is served next.
     payers: VecDeque<(Arc<str>, VecDeque<oneshot::Sender<Turn>>)>,

@@ -6,7 +6,7 @@ use clap::{Args, ValueHint};
 
 use super::{BackendArgs, ContextArg, LimitArgs, ModelArgs, SkillArgs, ViewArgs};
 
-/// What agents run with.
+/// Settings of agents.
 #[derive(Clone, Debug, Args)]
 pub(crate) struct AgentArgs {
     /// Bind tools with this registry file [default: `registry.yaml` next to the descriptor]

@@ -96,7 +96,7 @@ fn name(arg: &Arg) -> String {
     }
 }
 
-/// What an argument does, with its values, its default and its environment variable.
+/// Description of an argument, with its values, its default and its environment variable.
 fn description(arg: &Arg) -> String {
     let mut text = arg.get_long_help().or(arg.get_help()).unwrap().to_string();
     let values = arg.get_possible_values();

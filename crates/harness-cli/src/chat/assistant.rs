@@ -92,7 +92,7 @@ impl Assistant {
             .modes(self.modes.clone())
     }
 
-    /// Approves edits without a prompt while the mode says so.
+    /// Approves edits without a prompt while the mode permits it.
     pub(super) fn accepting(&self, approvals: StandingApprovals) -> StandingApprovals {
         let modes = self.modes.clone();
         let is_edit =

@@ -107,7 +107,7 @@ pub(super) fn shown(content: &[Block]) -> String {
     shown.collect::<Vec<_>>().join("\n")
 }
 
-/// What the user typed.
+/// Text that the user typed.
 pub(super) fn typed(content: &[Block]) -> String {
     let texts = content.iter().enumerate().filter_map(|(number, block)| Some((number, block.as_text()?)));
     let typed = texts.filter(|(number, text)| label(*number, text).is_none()).map(|(_, text)| text);

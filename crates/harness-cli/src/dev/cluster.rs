@@ -75,7 +75,7 @@ impl<'p> Cluster<'p> {
         Ok(Self { place, engine, parts: Parts::default(), balancer: None, relay })
     }
 
-    /// Starts everything, and watches it until it is of no use any longer.
+    /// Starts everything, and watches it until a part ends.
     async fn run(
         &mut self,
         args: &ClusterArgs,

@@ -21,7 +21,7 @@ const LINE: usize = 4 << 10;
 /// How long a process may take to end.
 const GRACE: Duration = Duration::from_secs(15);
 
-/// A process.
+/// A process of the cluster, and what it prints.
 #[derive(Debug)]
 struct Part {
     name: String,

@@ -35,7 +35,7 @@ const KNOWN: [(&str, &[&str]); 3] = [
     ("openrouter", &["auto", "anthropic/claude-sonnet-4.5", "google/gemini-2.5-pro", "openai/gpt-5"]),
 ];
 
-/// What processes count together: the quotas of rate limits by the names of models, and what was spent of budgets.
+/// Counts that processes share: the quotas of rate limits by the names of models, and what was spent of budgets.
 #[derive(Clone)]
 pub(crate) struct Pools {
     pub(crate) quotas: Quotas,

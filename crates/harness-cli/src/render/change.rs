@@ -60,7 +60,7 @@ pub(crate) fn part_rows(path: &str, before: &str, after: &str, width: usize) -> 
     groups.iter().flat_map(|group| body(group, (&old, &new), layout)).collect()
 }
 
-/// What rows of changes have in common.
+/// Properties that rows of changes share.
 #[derive(Clone, Copy, Debug)]
 struct Layout<'a> {
     path: &'a str,

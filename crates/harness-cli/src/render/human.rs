@@ -27,7 +27,7 @@ pub(crate) struct Human<A: Write, P> {
     backend_tools: Vec<(CallId, ToolName)>,
     /// Progress of the run, on a terminal.
     status: Option<Status>,
-    /// What the run waits for, on a terminal.
+    /// Reason of the wait, on a terminal.
     waiting: Option<Waiting>,
     /// Whether a line in place is shown below everything else.
     status_shown: bool,

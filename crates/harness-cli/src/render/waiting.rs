@@ -8,7 +8,7 @@ use super::harmless::one_line;
 /// Maximum number of tracked running tools.
 const OPEN_TOOLS: usize = 256;
 
-/// What a run waits for: a model, tools, or something else.
+/// Reason why a run waits: a model, tools, or something else.
 #[derive(Debug, Default)]
 pub(super) struct Waiting {
     model: Option<String>,

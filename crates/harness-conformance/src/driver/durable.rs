@@ -144,7 +144,7 @@ fn run(case: TurnCase<'_>) -> Done<(Arc<End>, Transcript)> {
     Ok((end, fold(&log).messages().cloned().collect()))
 }
 
-/// Tells listeners what the stream of a thread said.
+/// Publishes the stream of a thread to listeners.
 fn publish(told: &[ThreadEvent], hub: &Hub) {
     let mut last = 0;
     for event in told {
@@ -313,7 +313,7 @@ impl EngineThread {
         self.told.lock().extend(std::iter::from_fn(|| stream.try_next()));
     }
 
-    /// What happened since the last time.
+    /// Events since the last call.
     pub(crate) fn events(&self) -> Vec<ThreadEvent> {
         self.listen();
         std::mem::take(&mut *self.told.lock())

@@ -59,7 +59,7 @@ pub trait Driver: Sync {
     /// The name of its tests' group; empty for the driver that programs use.
     fn name(&self) -> &'static str;
 
-    /// Why it has no part in a vector: its test is skipped with this reason. `None` when it runs the vector.
+    /// Reason to skip a vector: its test is skipped with this reason. `None` when it runs the vector.
     fn skips(&self, vector: &Vector) -> Option<&'static str> {
         let _ = vector;
         None

@@ -22,7 +22,7 @@ const PROGRESS: &str = "it compares the progress of a tool, which is not in the 
 const PROMPT: &str = "its prompt builder counts messages; on an engine it sees the prompt of the run, too";
 const FILE: &str = "it prepares a session file, or one that fails; a thread on an engine has none";
 
-/// Why a thread on an engine has no part in the vector.
+/// Reason why a thread on an engine skips the vector.
 pub(crate) fn skips(vector: &Vector) -> Option<&'static str> {
     let input = vector.value.get("input")?;
     let mut words = Vec::new();

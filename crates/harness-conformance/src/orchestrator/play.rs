@@ -139,7 +139,7 @@ impl Player {
         Ok(result)
     }
 
-    /// What happened since the last time.
+    /// Events since the last call.
     fn told(&mut self) -> Done<Vec<ThreadEvent>> {
         if let Place::Engine(thread) = self.world.place()? {
             return Ok(thread.events());

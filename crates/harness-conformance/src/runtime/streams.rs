@@ -55,7 +55,7 @@ struct Round {
     items: Vec<String>,
 }
 
-/// What the streams of the thread said, and whether they ended.
+/// Items of the streams of the thread, and whether they ended.
 async fn streamed(Input { messages, model, late }: Input) -> Done<Value> {
     let thread = runtime(model, Arc::new(PausedClock::new())).thread("vector");
     let live = (thread.text(StartAt::Live), thread.items(StartAt::Live));
@@ -74,7 +74,7 @@ async fn streamed(Input { messages, model, late }: Input) -> Done<Value> {
     Ok(told(&deltas, std::iter::from_fn(|| items.try_next()), ended))
 }
 
-/// The same of a thread on an engine, whose stream has no end.
+/// Items of a thread on an engine, whose stream has no end.
 fn streamed_by_engine(Input { messages, model, .. }: Input) -> Done<Value> {
     let engine = SimEngine::new(SimFaults::default());
     let runtime = runtime(model, Arc::new(engine.clock()));

@@ -137,7 +137,7 @@ enum Place {
     Engine(EngineThread),
 }
 
-/// What waits for a response.
+/// Waiter for a response.
 type Waiter = BoxFuture<'static, ()>;
 
 #[derive(Clone, Default)]

@@ -34,7 +34,7 @@ pub struct ChildRun {
     pub spec: Arc<RunSpec>,
     /// The ids of the work. [`Origin::parent`] is the call, and [`Origin::run`] is equal on all attempts of the call.
     pub origin: Origin,
-    /// The task.
+    /// Task of the child, its first message.
     pub prompt: Arc<Message>,
 }
 

@@ -29,7 +29,7 @@ use crate::time::{Millis, Time};
 use crate::tool::{ArgumentFault, ToolCx, ToolDef, ToolOutcome, ToolScope, ToolUpdates, Updates};
 use crate::transcript::{Plan, Prefix, View};
 
-/// What an operation reads of its machine: enough to perform it elsewhere, see [`perform`](super::perform).
+/// Values that an operation reads from its machine: enough to perform it elsewhere, see [`perform`](super::perform).
 ///
 /// ```
 /// use harness_core::driver::OpScope;
@@ -193,7 +193,7 @@ impl PortFuture<'_> {
     }
 }
 
-/// An answer is in the name of the agent that asked, unless it names another.
+/// An answer has the name of the requesting agent, unless it has a name.
 fn named(answer: AssistantMessage, agent: &mut Option<AgentId>) -> AssistantMessage {
     AssistantMessage { agent: answer.agent.or_else(|| agent.take()), ..answer }
 }

@@ -14,7 +14,7 @@ use crate::port::Ledger;
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Performed {
-    /// The reply.
+    /// Reply for the machine.
     pub reply: Reply,
     /// Usage of models by the port, for [`Input::Spent`] before the reply; `None` when there is none.
     pub spent: Option<TotalUsage>,

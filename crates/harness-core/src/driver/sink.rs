@@ -22,7 +22,7 @@ const ROOM: usize = 256;
 pub(crate) struct Sink<'h> {
     hub: &'h Hub,
     redactor: Option<&'h Redactor>,
-    /// Tells when answers begin.
+    /// Reports when answers start.
     clock: Option<&'h dyn Clock>,
     /// The number of the event that was published last.
     after: AtomicU64,

@@ -44,7 +44,7 @@ fn next_month(now: Time) -> Option<Time> {
     Some(Time(first.to_zoned(TimeZone::UTC).ok()?.timestamp().as_millisecond()))
 }
 
-/// Who pays for work: whose spending a budget counts together, and who takes turns at a rate limit.
+/// Payer of work: whose spending a budget counts together, and who takes turns at a rate limit.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Payer {
@@ -93,7 +93,7 @@ impl Payer {
 pub struct SpendBudget {
     /// Name. Processes that count together do so by it.
     pub name: Arc<str>,
-    /// Whose spending counts together.
+    /// Payer whose spending counts together.
     pub per: Payer,
     /// Tokens of input and output; `None` is unlimited. Default none.
     pub tokens: Option<u64>,

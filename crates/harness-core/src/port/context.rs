@@ -182,7 +182,7 @@ pub trait ContextPipeline: Send + Sync {
     /// nothing.
     fn restore_states(&self, _origin: &Origin, _states: &Json) {}
 
-    /// Returns everything that an execution at work has in this process, for [`restore_run`](Self::restore_run) in another one. A
+    /// Returns everything that an execution at work has in this process, for [`restore_run`](Self::restore_run) elsewhere. A
     /// driver over an engine calls it after each operation of layers, and journals what changed. Default: `None`, no
     /// state.
     fn save_run(&self, _origin: &Origin) -> Option<Json> {

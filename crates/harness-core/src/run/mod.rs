@@ -54,7 +54,7 @@ impl Run {
 
     /// The state of a run that waits for its queue of messages ([`Op::Drain`](crate::machine::Op::Drain)), when nothing else
     /// is in flight and everything is stored; `None` at any other time. Another process continues from it
-    /// ([`RunResume`]) as if it were this one: with the same events, budgets and deadlines. This process must not go on.
+    /// ([`RunResume`]) as if it were this one: with the same events, budgets and deadlines. This process must not continue.
     pub fn hand_over(&self) -> Option<Json> {
         let (state, shared) = self.alone_with(Pending::Drain)?;
         state.to_json(shared, self.log())

@@ -31,7 +31,7 @@ impl Child {
         Self(Box::new(parts))
     }
 
-    /// Its parts.
+    /// Returns the parts that [`new`](Self::new) received.
     pub fn into_parts(self) -> Box<dyn Any + Send> {
         self.0
     }
@@ -40,7 +40,7 @@ impl Child {
 /// The end of a child, or why it has none.
 pub type ChildFuture = BoxFuture<'static, Result<Arc<End>, String>>;
 
-/// Runs the children of calls elsewhere: a durable driver gives each a journal of its own, so that none is lost with the
+/// Runs the children of calls elsewhere: a durable driver gives each a separate journal, so that none is lost with the
 /// process that called. Tools reach it through [`ToolCx::children`](super::ToolCx::children); only calls that
 /// [delegate](super::Tool::delegates) have it. A tool that has none runs the child itself.
 ///

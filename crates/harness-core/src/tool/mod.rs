@@ -395,7 +395,7 @@ pub trait Tool: Send + Sync {
         Ok(())
     }
 
-    /// Whether this call hands all of its work to one child. A durable driver runs such a child as a thread of its own, and
+    /// Whether this call hands all of its work to one child. A durable driver runs such a child as a separate thread, and
     /// calls the tool several times: to learn the child, on any machine, and for the result. So the call passes its child
     /// to [`ToolCx::children`] when it is first polled and before any effect, equal calls pass equal children, and what
     /// follows has no effect, either. Default false: the call is performed as a whole. A wrapper of a tool answers for it

@@ -43,7 +43,7 @@ impl Draining {
         Self { then, shown: None }
     }
 
-    /// What follows, while nothing but the queue is waited for.
+    /// Next step, while only the queue is waited for.
     pub(super) fn only_queue(&self) -> Option<Then> {
         self.shown.is_none().then_some(self.then)
     }

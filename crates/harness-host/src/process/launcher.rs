@@ -41,7 +41,7 @@ pub trait Launcher: Send + Sync {
     /// completes when the run is cancelled. Nothing of the program is left when the future ends or is dropped.
     ///
     /// # Errors
-    /// When it cannot be started, or nothing is known of it any more.
+    /// When it cannot be started, or it is no longer known.
     fn launch(
         &self,
         launch: Launch<'_>,

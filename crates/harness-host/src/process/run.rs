@@ -27,7 +27,7 @@ const PART: usize = 64 * 1024;
 #[derive(Debug)]
 #[non_exhaustive]
 pub struct Launch<'a> {
-    /// The program.
+    /// Program, with its arguments and environment.
     pub program: ProgramSpec,
     /// Input on stdin; `None` is empty.
     pub stdin: Option<Vec<u8>>,

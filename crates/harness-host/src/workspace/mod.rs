@@ -14,7 +14,7 @@ pub use snippet::{Snippet, first_units};
 pub enum EntryKind {
     /// A file that can be read.
     File,
-    /// A directory.
+    /// A directory that can be listed.
     Dir,
     /// Anything else: a symbolic link, a device, something the provider cannot tell.
     #[default]

@@ -317,7 +317,7 @@ pub struct ReturnAsk {
     pub child_state: Json,
     /// Transcript of the child.
     pub child_log: Prefix,
-    /// Its result.
+    /// Text of the last answer of the child; `None` without one.
     pub result: Option<String>,
 }
 

@@ -39,7 +39,7 @@ pub struct RerenderRequest {
 }
 
 impl RerenderRequest {
-    /// A request of `layer`, which stands at `slot`, with the default time.
+    /// A request of `layer` at `slot`, with the default time.
     pub fn new(layer: impl Into<LayerId>, slot: i32, scope: RerenderScope) -> Self {
         Self { layer: layer.into(), slot, timing: RerenderTiming::default(), scope }
     }
@@ -323,7 +323,7 @@ impl LayerRun {
     }
 }
 
-/// What a layer is asked for: the query, and its budget by its position.
+/// Request to a layer: the query, and its budget by its position.
 fn recall_ask(query: &Arc<str>, budgets: &[u64], at: usize) -> RecallAsk {
     RecallAsk { query: Arc::clone(query), budget: budgets.get(at).copied().unwrap_or(0) }
 }

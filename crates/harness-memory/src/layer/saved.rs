@@ -36,7 +36,7 @@ struct SavedRun {
 }
 
 impl Pipeline {
-    /// What an execution has, once it has begun.
+    /// Saved form of an execution that has started.
     pub(super) fn saved_run(&self, origin: &Origin) -> Option<Json> {
         let opened = self.opened(&Self::execution_of(origin).id)?;
         let has_begun = matches!(opened.begun.try_lock().as_deref(), Some(Some(Ok(()))));
@@ -92,7 +92,7 @@ impl LayerRun {
         }
     }
 
-    /// Fills an execution that has nothing. Layers that are not there any more are left out.
+    /// Fills an execution that has nothing. Layers that no longer exist are left out.
     fn restore(&self, saved: SavedRun) {
         for (id, state) in saved.states {
             if let Some(at) = self.stack.position(&id) {

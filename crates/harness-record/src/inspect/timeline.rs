@@ -48,7 +48,7 @@ pub(super) struct Step<'a> {
     pub(super) call: &'a ModelCallEntry,
     /// Instructions of the request.
     pub(super) instructions: Option<&'a str>,
-    /// What the model received.
+    /// Content that the model received.
     pub(super) seen: Option<SeenRequest<'a>>,
     pub(super) request: Option<&'a RequestFingerprint>,
     pub(super) answer: Option<&'a AssistantMessage>,

@@ -55,7 +55,7 @@ impl PromptCollector {
         Self { limit, ..Self::default() }
     }
 
-    /// What was collected; `None` without a request.
+    /// Collected prompts; `None` without a request.
     pub(crate) fn prompts(&self) -> Option<Prompts> {
         let is_empty = self.prompts.requests.is_empty() && self.prompts.omitted == 0;
         (!is_empty).then(|| self.prompts.clone())

@@ -1,4 +1,4 @@
-//! What the models of a run received.
+//! Content that the models of a run received.
 
 mod collector;
 
@@ -13,7 +13,7 @@ pub(super) use collector::{PromptCollector, Request};
 use super::entries::is_zero;
 use super::run_record::RunRecord;
 
-/// What the models of a run received: instructions, tools and messages, each stored once, and one [`PromptRequest`] per
+/// Content that the models of a run received: instructions, tools and messages, each stored once, and one [`PromptRequest`] per
 /// model request that refers to them by position.
 ///
 /// A request over the limit of [`RecordOptions::prompt_bytes`](super::RecordOptions::prompt_bytes) is left out and
@@ -56,7 +56,7 @@ pub struct OfferedTool {
     pub parameters: Json,
 }
 
-/// What an agent sends besides messages. Numbers are positions in the lists of [`Prompts`].
+/// Parts of a request besides messages. Numbers are positions in the lists of [`Prompts`].
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
@@ -138,7 +138,7 @@ pub enum SeenMessage<'a> {
 }
 
 impl RunRecord {
-    /// What the model received in a request, numbered from 1; `None` if the record does not have it.
+    /// Content that the model received in a request, numbered from 1; `None` if the record does not have it.
     pub fn seen_request(&self, turn: u32) -> Option<SeenRequest<'_>> {
         let prompts = self.prompts.as_ref()?;
         let request = prompts.requests.iter().find(|request| request.turn == turn)?;

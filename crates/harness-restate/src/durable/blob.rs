@@ -17,7 +17,7 @@ impl BlobHash {
         Self(sha256_hex(text).into())
     }
 
-    /// Its digits.
+    /// 64 hexadecimal digits.
     pub fn as_str(&self) -> &str {
         &self.0
     }
@@ -50,12 +50,12 @@ impl Blob {
         Self { hash: BlobHash::of(&text), text }
     }
 
-    /// Its hash.
+    /// Hash of the text.
     pub fn hash(&self) -> &BlobHash {
         &self.hash
     }
 
-    /// The text.
+    /// Text under the hash.
     pub fn text(&self) -> &Arc<str> {
         &self.text
     }

@@ -28,7 +28,7 @@ const DEPTH: u32 = 8;
 pub struct Delegation {
     /// The ids of the caller's work.
     pub origin: Arc<Origin>,
-    /// What the message of the caller's run sets for its agents.
+    /// Settings for the agents by the message of the caller's run.
     #[serde(default, skip_serializing_if = "AgentSettings::is_default")]
     pub agents: AgentSettings,
     /// The call that the caller's driver performs.

@@ -147,10 +147,10 @@ pub struct DriveInput {
     /// Messages of the queue that are in the transcript, and of which the thread does not know.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub injected: Vec<EntryId>,
-    /// What its message sets for the agents.
+    /// Settings for the agents by its message.
     #[serde(default, skip_serializing_if = "AgentSettings::is_default")]
     pub agents: AgentSettings,
-    /// The call that it works for; `None` for a thread of its own.
+    /// The call that it works for; `None` for a thread that no call started.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub delegation: Option<Arc<Delegation>>,
     /// Messages of the queue that the run begins with.
@@ -248,10 +248,10 @@ pub struct StepAsk {
     pub deadline: Option<Time>,
     /// Rest of the budgets, for model calls that ports make.
     pub left: Amount,
-    /// What the message of the run sets for its agents.
+    /// Settings for the agents by the message of the run.
     #[serde(default, skip_serializing_if = "AgentSettings::is_default")]
     pub agents: AgentSettings,
-    /// The call that the run works for; `None` for a thread of its own.
+    /// The call that the run works for; `None` for a thread that no call started.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub delegation: Option<Arc<Delegation>>,
     /// The end of the child that the call handed its work to: the step makes the result of the call from it.
@@ -317,7 +317,7 @@ pub enum ControlAsk {
         injected: Vec<EntryId>,
         /// Log entries after the run.
         log: u64,
-        /// The state that its last invocation began with. It stays until the next run has begun.
+        /// The state that its last invocation started with. It stays until the next run has started.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         state: Option<BlobHash>,
     },
@@ -327,11 +327,11 @@ pub enum ControlAsk {
         run: RunId,
         /// Thread of the child.
         child: ThreadId,
-        /// Its run.
+        /// Run of the child.
         begins: RunId,
     },
     /// Begins a child's run in its thread, or continues one that is parked. What the thread has from earlier calls stays in
-    /// its log, and is no part of the conversation.
+    /// its log, and is not part of the conversation.
     BeginChild {
         /// The ids of the work.
         origin: Box<Origin>,
@@ -343,7 +343,7 @@ pub enum ControlAsk {
         /// Whether it continues a parked run, and must not begin anew.
         #[serde(default, skip_serializing_if = "std::ops::Not::not")]
         continues: bool,
-        /// When it began.
+        /// When it started.
         at: Time,
     },
     /// Appends entries to the log. Entries that it has are ignored.

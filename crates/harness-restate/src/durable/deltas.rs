@@ -10,7 +10,7 @@ use super::answer::AnswerId;
 /// Log entries that are read to learn whether an answer is in progress, at most: one has few.
 const LOOK_BACK: u64 = 256;
 
-/// What a reader has of the answers of a thread.
+/// Deltas of the answers of a thread that a reader has.
 pub(crate) trait AnswerFeed {
     /// The attempt whose deltas came last, and those of them from a number on that depends on the attempt.
     fn answer(&self, from: impl FnOnce(&AnswerId) -> usize) -> Option<(AnswerId, Vec<DeltaPart>)>;
@@ -19,12 +19,12 @@ pub(crate) trait AnswerFeed {
 /// The answer in progress, by the log entries of a stream so far.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum Progress {
-    /// The stream began behind its start, or its end.
+    /// The stream started behind its start, or its end.
     #[default]
     Unknown,
     /// None.
     Silent,
-    /// It began with this entry.
+    /// It started with this entry.
     Since(u64),
 }
 
@@ -43,7 +43,7 @@ impl Progress {
     }
 }
 
-/// What a stream does next about deltas.
+/// Next action of a stream about deltas.
 #[derive(Debug)]
 pub(crate) enum Next {
     /// Nothing came.
@@ -74,7 +74,7 @@ impl<F: AnswerFeed> StreamDeltas<F> {
         Self { feed, progress: Progress::Unknown, read: None, shown: String::new(), is_shown: false }
     }
 
-    /// What came since the last time. The stream has read the log up to an entry.
+    /// Deltas since the last call. The stream has read the log up to an entry.
     pub(crate) fn next(&mut self, upto: u64) -> Next {
         let read = self.read.clone();
         let from = |id: &AnswerId| read.filter(|(known, _)| known == id).map_or(0, |(_, count)| count);

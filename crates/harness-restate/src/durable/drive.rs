@@ -113,7 +113,7 @@ pub async fn drive<C: DurableContext>(
     Box::pin(driver.run(running)).await
 }
 
-/// Tells the thread of a child that its run begins; or why it cannot.
+/// Notifies the thread of a child that its run starts; or returns why it cannot.
 async fn begin_child(
     ctx: &mut impl DurableContext,
     input: &mut DriveInput,
@@ -191,7 +191,9 @@ fn make(agent: Agent, input: &DriveInput, loaded: Loaded, saved: Option<&str>) -
             start.agent = agent.clone().or(start.agent);
             fresh
         }
-        Begin::Parked => return Err(format!("nothing says where run `{}` is parked", input.run())),
+        Begin::Parked => {
+            return Err(format!("the thread does not know where run `{}` is parked", input.run()));
+        }
         Begin::Saved { version, messages, .. } => {
             let state = Json::parse(saved.unwrap_or_default()).map_err(|error| error.to_string())?;
             let saved = Checkpoint::new(input.run(), input.at, *version, *messages, Arc::new(state));
@@ -242,7 +244,7 @@ struct Driver<'r, C, S> {
     grace: Option<(Handle, OpId)>,
     /// When held calls are parked.
     park: Option<Handle>,
-    /// Whether this invocation has gone past the point at which it began.
+    /// Whether this invocation has gone past the point at which it started.
     has_drained: bool,
 }
 
@@ -478,7 +480,7 @@ impl<C: DurableContext, S: ThreadStore + 'static> Driver<'_, C, S> {
     }
 
     /// Asks for the end of operations; those that do not reply in the grace period are given up. A child has such a period
-    /// of its own, and always ends.
+    /// separate from it, and always ends.
     fn abort(&mut self, running: &mut Running, last: OpId) -> Result<(), Stopped> {
         for (handle, _) in self.steps.iter().filter(|(_, op)| **op <= last) {
             self.ctx.stop(*handle);

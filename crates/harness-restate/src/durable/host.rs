@@ -19,7 +19,7 @@ use super::request::AgentSettings;
 pub struct HostAsk<'a> {
     /// The ids of the work; the descriptor hash names the agents.
     pub origin: &'a Origin,
-    /// What the message of the run sets for its agents.
+    /// Settings for the agents by the message of the run.
     pub agents: &'a AgentSettings,
 }
 
@@ -40,7 +40,7 @@ pub struct Agent {
     pub spec: Arc<RunSpec>,
     /// Decides whether the run continues after a turn: a fresh one for each request.
     pub control: Box<dyn Control>,
-    /// How the thread delivers messages: its first run tells it, and each later one.
+    /// How the thread delivers messages: each run sends it.
     pub delivery: DeliveryRules,
     /// The only tools of the run; `None` leaves those that the request allows.
     pub allowed_tools: Option<Arc<[ToolName]>>,
@@ -85,7 +85,7 @@ pub trait ThreadStore: Send + Sync {
         hash: &BlobHash,
     ) -> impl Future<Output = Result<Arc<str>, Fault>> + Send;
 
-    /// Removes a text. A missing text is no error.
+    /// Removes a text. A missing text is not an error.
     ///
     /// # Errors
     /// When it may still be stored.

@@ -1,4 +1,4 @@
-//! States of memory layers, which travel with the journal of their run: any worker continues where another one was.
+//! States of memory layers, which travel with the journal of their run: any worker continues with them.
 
 use harness::core::driver::Ports;
 use harness::core::machine::Op;

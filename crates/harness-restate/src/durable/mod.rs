@@ -8,7 +8,7 @@
 //! | run ([`drive`]) | drives the machine of one run; one at a time per thread |
 //! | step ([`perform`]) | performs one slow operation (a model, a tool) on any worker |
 //! | log ([`LogPages`]) | keeps the records and events of one thread, numbered without gaps |
-//! | storage ([`EngineStorage`]) | keeps values under keys, one object per folder |
+//! | storage ([`EngineStorage`]) | keeps values under keys, one object per directory |
 //!
 //! What is journaled are the inputs of the machine and their times, never its state. The module names no type of an
 //! engine.
@@ -58,5 +58,5 @@ pub use sim::SimEngine;
 #[cfg(feature = "restate")]
 pub(crate) use step::lost_reply;
 pub use step::{Nonce, StepContext, perform};
-pub use storage::{EngineStorage, FolderAsk, FolderReply, FolderService};
+pub use storage::{DirectoryAsk, DirectoryReply, DirectoryService, EngineStorage};
 pub use thread::{ChildReport, ThreadState};

@@ -1,4 +1,4 @@
-//! What a worker reads of threads, and remembers.
+//! Reads of threads by a worker, and its cache.
 
 use std::num::NonZeroUsize;
 use std::ops::Range;
@@ -53,7 +53,7 @@ impl<S: ThreadStore> Reader<S> {
         Self { store: Arc::new(store), known: Arc::new(Mutex::new(Known::new(bytes))) }
     }
 
-    /// What `read` makes of the records of a conversation: those among these entries of a thread's log.
+    /// Result of `read` over the records of a conversation: those among these entries of a thread's log.
     pub(super) async fn fold<T>(
         &self,
         thread: &ThreadId,
@@ -157,7 +157,7 @@ impl<S: ThreadStore> Reader<S> {
     }
 }
 
-/// Ends the attempt: the engine makes another one.
+/// Ends the attempt: the engine starts a new one.
 fn retry(fault: &Fault) -> Stopped {
     tracing::warn!(%fault, "the store of threads failed; the engine tries again");
     Stopped::Over
@@ -195,7 +195,7 @@ impl Fold {
     }
 }
 
-/// What a worker remembers.
+/// Cache of a worker.
 #[derive(Debug)]
 struct Known {
     agents: LruCache<(ThreadId, BlobHash), KnownAgent>,
@@ -217,7 +217,7 @@ impl Known {
         found.map(|((_, hash), _)| hash.clone())
     }
 
-    /// Takes the fold of a conversation out, if it has none but these entries. Who takes it puts it back.
+    /// Removes the fold of a conversation, if it has only these entries. The caller adds it again.
     fn take(&mut self, thread: &ThreadId, entries: &Range<u64>) -> Option<Fold> {
         let fits = |fold: &&Fold| fold.first == entries.start && fold.upto <= entries.end;
         self.folds.peek(thread).filter(fits)?;
@@ -226,7 +226,7 @@ impl Known {
         Some(fold)
     }
 
-    /// Lets go of the conversations of a thread that began before a log entry.
+    /// Lets go of the conversations of a thread that started before a log entry.
     fn forget(&mut self, thread: &ThreadId, before: u64) {
         if self.folds.peek(thread).is_some_and(|fold| fold.first < before)
             && let Some(fold) = self.folds.pop(thread)

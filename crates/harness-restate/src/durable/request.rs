@@ -26,12 +26,12 @@ pub struct RunOptions {
     pub allowed_tools: Option<Arc<[ToolName]>>,
     /// The agent that it begins with. Default: the one that the conversation is with.
     pub agent: Option<AgentId>,
-    /// What it sets for its agents.
+    /// Settings for its agents.
     #[serde(skip_serializing_if = "AgentSettings::is_default")]
     pub agents: AgentSettings,
 }
 
-/// What a message sets for the agents of its run. It travels with the run, because any worker assembles them.
+/// Settings of a message for the agents of its run. They travel with the run, because any worker assembles them.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct AgentSettings {
@@ -189,7 +189,7 @@ pub enum ThreadAsk {
         entry: EntryId,
     },
     /// Sets the options of later runs, where their messages have none. It replaces what was set before, but for the agent:
-    /// the conversation goes on with that one.
+    /// the conversation continues with that one.
     Configure(RunOptions),
     /// Gives a new thread a history, which its first run stores. It replaces one that was given before.
     Seed {
@@ -220,7 +220,7 @@ pub enum ThreadAsk {
     Expire {
         /// The run that was parked.
         run: RunId,
-        /// When it began, or was continued: a child's run may be parked several times.
+        /// When it started, or was continued: a child's run may be parked several times.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         since: Option<Time>,
     },
@@ -234,9 +234,9 @@ pub enum ThreadAsk {
     },
     /// Ends the run at hand, which no driver has any longer. Its messages that are not in the transcript wait again.
     Settle {
-        /// The run.
+        /// Run to end.
         run: RunId,
-        /// Why it has no end: the thread's last result.
+        /// Reason why it has no end: the thread's last result.
         why: String,
         /// Messages of the queue that are in the transcript ([`delivered`](super::delivered)).
         injected: Vec<EntryId>,
@@ -245,7 +245,7 @@ pub enum ThreadAsk {
     },
     /// Stops a run that works for a call, also a parked one. Sent by the driver of the caller, or its thread.
     StopRun(RunId),
-    /// What a child has to tell. Sent by the thread of the child.
+    /// Report of a child. Sent by the thread of the child.
     Child(Box<ChildReport>),
     /// A request of the thread's own run.
     Run(ControlAsk),
@@ -287,7 +287,7 @@ pub enum ThreadSend {
     Drive(Box<DriveInput>),
     /// Rings the doorbell of a run.
     Ring(RunId),
-    /// Removes the first entries of the log and all texts, and then tells the thread ([`ThreadAsk::Forgotten`]). Each
+    /// Removes the first entries of the log and all texts, and then notifies the thread ([`ThreadAsk::Forgotten`]). Each
     /// invocation of the thread has ended by then, because one that is replayed reads the log.
     Forget {
         /// Entries of the log that are removed: all of them.

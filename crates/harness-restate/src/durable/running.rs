@@ -113,7 +113,7 @@ impl Running {
             Op::Drain { point } => self.drain = Some((id, point)),
             // Calls of layers take turns, each with the state that the one before it left.
             Op::Tool { ref call, .. } if self.is_of_layer(call.name.as_str()) => {
-                self.quick.push_back((id, op))
+                self.quick.push_back((id, op));
             }
             // These ask models, run commands, or wait for people.
             op @ (Op::Model { .. }

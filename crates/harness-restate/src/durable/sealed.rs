@@ -1,6 +1,6 @@
 //! Agents in a journal: their names, in the place of their instructions and tools.
 //!
-//! What an agent is prepared with is large, and private to whoever wrote it. It is kept with the thread under its hash;
+//! What an agent is prepared with is large, and private to its author. It is kept with the thread under its hash;
 //! what is journaled has a sealed agent, which is its id alone, and the hash beside it.
 
 use std::sync::Arc;
@@ -15,7 +15,7 @@ pub(super) trait HasAgent {
     /// The agent, if there is one.
     fn agent_mut(&mut self) -> Option<&mut Arc<PreparedAgent>>;
 
-    /// Takes the agent out, and leaves its id.
+    /// Removes the agent, and leaves its id.
     fn seal(&mut self) -> Option<Arc<PreparedAgent>> {
         let agent = self.agent_mut()?;
         let sealed = PreparedAgent::new(agent.agent.clone(), "", []);

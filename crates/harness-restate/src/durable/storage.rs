@@ -1,6 +1,6 @@
-//! A key-value store over an engine: folders of values, each of which is an object.
+//! A key-value store over an engine: directories of values, each of which is an object.
 //!
-//! The part of a key up to its last `/` names a folder. A folder knows its own values and the folders in it, so that keys are
+//! The part of a key up to its last `/` names a directory. A directory knows its own values and the directories in it, so that keys are
 //! listed without a search through everything that the engine keeps.
 
 use std::collections::BTreeMap;
@@ -17,79 +17,79 @@ const KEY_BYTES: usize = 1_000;
 /// Values of one reply, at most.
 const BATCH: usize = 8;
 
-/// Says that the folder above knows of this one.
+/// Says that the directory above knows of this one.
 const KNOWN: &str = "known";
 /// Before the names of values.
 const VALUE: &str = "value/";
-/// Before the names of folders.
-const FOLDER: &str = "folder/";
+/// Before the names of directories.
+const FOLDER: &str = "directory/";
 
-/// A request to a folder. Each may be delivered twice.
+/// A request to a directory. Each may be delivered twice.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub enum FolderAsk {
+pub enum DirectoryAsk {
     /// Writes a value.
     Set {
-        /// The part of the key behind the folder.
+        /// The part of the key behind the directory.
         name: String,
-        /// The value.
+        /// Value to write.
         value: Json,
     },
     /// Removes a value.
     Delete {
-        /// The part of the key behind the folder.
+        /// The part of the key behind the directory.
         name: String,
     },
     /// Reads values.
     Get {
-        /// The parts of their keys behind the folder.
+        /// The parts of their keys behind the directory.
         names: Vec<String>,
     },
-    /// Lists values and folders.
+    /// Lists values and directories.
     List,
-    /// Takes note of a folder in this one.
+    /// Takes note of a directory in this one.
     Adopt {
         /// Its name, with a `/` at the end.
         name: String,
     },
-    /// Forgets a folder in this one, which is empty.
+    /// Forgets a directory in this one, which is empty.
     Disown {
         /// Its name, with a `/` at the end.
         name: String,
     },
 }
 
-/// The reply to a [`FolderAsk`].
+/// The reply to a [`DirectoryAsk`].
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct FolderReply {
-    /// Values by name, of [`FolderAsk::Get`].
+pub struct DirectoryReply {
+    /// Values by name, of [`DirectoryAsk::Get`].
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub values: BTreeMap<String, Json>,
-    /// Names of values, of [`FolderAsk::List`].
+    /// Names of values, of [`DirectoryAsk::List`].
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub names: Vec<String>,
-    /// Names of the folders in it, of [`FolderAsk::List`].
+    /// Names of the directories in it, of [`DirectoryAsk::List`].
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub folders: Vec<String>,
+    pub directories: Vec<String>,
 }
 
-/// The way of requests to folders: [`SimClient`](super::sim::SimClient), and the client of a real engine.
-pub trait FolderService: Send + Sync {
-    /// Sends a request to a folder and waits for its reply. The requests to one folder take turns, but for those that only
+/// The way of requests to directories: [`SimClient`](super::sim::SimClient), and the client of a real engine.
+pub trait DirectoryService: Send + Sync {
+    /// Sends a request to a directory and waits for its reply. The requests to one directory take turns, but for those that only
     /// read.
     ///
     /// # Errors
     /// When the engine does not answer; then the request may have been fulfilled.
-    fn ask_folder(
+    fn ask_directory(
         &self,
-        folder: &str,
-        ask: &FolderAsk,
-    ) -> impl Future<Output = Result<FolderReply, StorageError>> + Send;
+        directory: &str,
+        ask: &DirectoryAsk,
+    ) -> impl Future<Output = Result<DirectoryReply, StorageError>> + Send;
 }
 
 /// A [`Storage`] that an engine keeps, for all processes that use the engine. It outlasts them all.
 ///
-/// Checkpoints of flows are an example: what one process began, another one can restore. Values have up to 1 MiB
+/// Checkpoints of flows are an example: one process starts a flow, and any other can restore it. Values have up to 1 MiB
 /// (`storage.too_large`), keys up to 1,000 bytes (`storage.long_key`). Without the engine, requests fail with
 /// `storage.unreachable`; a write may have happened then, and may be repeated.
 ///
@@ -110,22 +110,22 @@ pub trait FolderService: Send + Sync {
 #[derive(Clone, Debug)]
 pub struct EngineStorage<F>(F);
 
-impl<F: FolderService> EngineStorage<F> {
+impl<F: DirectoryService> EngineStorage<F> {
     /// The storage of an engine.
     pub const fn new(engine: F) -> Self {
         Self(engine)
     }
 }
 
-impl<F: FolderService> Storage for EngineStorage<F> {
+impl<F: DirectoryService> Storage for EngineStorage<F> {
     async fn get(&self, key: &str) -> Result<Option<Json>, StorageError> {
-        let (folder, name) = parts(key)?;
-        let ask = FolderAsk::Get { names: vec![name.to_owned()] };
-        Ok(self.0.ask_folder(folder, &ask).await?.values.remove(name))
+        let (directory, name) = parts(key)?;
+        let ask = DirectoryAsk::Get { names: vec![name.to_owned()] };
+        Ok(self.0.ask_directory(directory, &ask).await?.values.remove(name))
     }
 
     async fn set(&self, key: &str, value: &Json) -> Result<(), StorageError> {
-        let (folder, name) = parts(key)?;
+        let (directory, name) = parts(key)?;
         let bytes = value.text().len();
         if bytes > VALUE_BYTES {
             let text = format!(
@@ -133,47 +133,49 @@ impl<F: FolderService> Storage for EngineStorage<F> {
             );
             return Err(StorageError::new("storage.too_large", text));
         }
-        let ask = FolderAsk::Set { name: name.to_owned(), value: value.clone() };
-        self.0.ask_folder(folder, &ask).await.map(drop)
+        let ask = DirectoryAsk::Set { name: name.to_owned(), value: value.clone() };
+        self.0.ask_directory(directory, &ask).await.map(drop)
     }
 
     async fn delete(&self, key: &str) -> Result<(), StorageError> {
-        let (folder, name) = parts(key)?;
-        self.0.ask_folder(folder, &FolderAsk::Delete { name: name.to_owned() }).await.map(drop)
+        let (directory, name) = parts(key)?;
+        self.0.ask_directory(directory, &DirectoryAsk::Delete { name: name.to_owned() }).await.map(drop)
     }
 
     async fn list(&self, prefix: &str) -> Result<Vec<String>, StorageError> {
-        let (folder, _) = parts(prefix)?;
-        let (mut keys, mut open) = (Vec::new(), vec![folder.to_owned()]);
-        while let Some(folder) = open.pop() {
-            let FolderReply { names, folders, .. } = self.0.ask_folder(&folder, &FolderAsk::List).await?;
-            let within = |name: String| Some(format!("{folder}{name}")).filter(|key| key.starts_with(prefix));
+        let (directory, _) = parts(prefix)?;
+        let (mut keys, mut open) = (Vec::new(), vec![directory.to_owned()]);
+        while let Some(directory) = open.pop() {
+            let DirectoryReply { names, directories, .. } =
+                self.0.ask_directory(&directory, &DirectoryAsk::List).await?;
+            let within =
+                |name: String| Some(format!("{directory}{name}")).filter(|key| key.starts_with(prefix));
             keys.extend(names.into_iter().filter_map(within));
-            open.extend(folders.into_iter().filter_map(within));
+            open.extend(directories.into_iter().filter_map(within));
         }
         keys.sort_unstable();
         Ok(keys)
     }
 
     async fn get_many(&self, keys: &[String]) -> Result<BTreeMap<String, Json>, StorageError> {
-        let mut folders: BTreeMap<&str, Vec<String>> = BTreeMap::new();
+        let mut directories: BTreeMap<&str, Vec<String>> = BTreeMap::new();
         for key in keys {
-            let (folder, name) = parts(key)?;
-            folders.entry(folder).or_default().push(name.to_owned());
+            let (directory, name) = parts(key)?;
+            directories.entry(directory).or_default().push(name.to_owned());
         }
         let mut found = BTreeMap::new();
-        for (folder, names) in folders {
+        for (directory, names) in directories {
             for names in names.chunks(BATCH) {
-                let ask = FolderAsk::Get { names: names.to_vec() };
-                let values = self.0.ask_folder(folder, &ask).await?.values;
-                found.extend(values.into_iter().map(|(name, value)| (format!("{folder}{name}"), value)));
+                let ask = DirectoryAsk::Get { names: names.to_vec() };
+                let values = self.0.ask_directory(directory, &ask).await?.values;
+                found.extend(values.into_iter().map(|(name, value)| (format!("{directory}{name}"), value)));
             }
         }
         Ok(found)
     }
 }
 
-/// The folder of a key, with a `/` at its end unless it is the first one, and the name in it.
+/// The directory of a key, with a `/` at its end unless it is the first one, and the name in it.
 fn parts(key: &str) -> Result<(&str, &str), StorageError> {
     if key.len() > KEY_BYTES {
         let text =
@@ -183,13 +185,13 @@ fn parts(key: &str) -> Result<(&str, &str), StorageError> {
     Ok(key.split_at(key.rfind('/').map_or(0, |slash| slash + 1)))
 }
 
-/// The state of a folder on an engine, and the way to the folder above.
-pub(crate) trait FolderContext: Sync {
+/// The state of a directory on an engine, and the way to the directory above.
+pub(crate) trait DirectoryContext: Sync {
     /// Error of the engine.
     type Error: Send;
 
-    /// The name of the folder; it is empty for the first one.
-    fn folder(&self) -> &str;
+    /// The name of the directory; it is empty for the first one.
+    fn directory(&self) -> &str;
 
     fn value(&self, entry: &str) -> impl Future<Output = Result<Option<Json>, Self::Error>> + Send;
 
@@ -200,64 +202,67 @@ pub(crate) trait FolderContext: Sync {
 
     fn clear(&self, entry: &str);
 
-    /// Asks another folder, and waits for it.
-    fn tell<'c>(&'c self, folder: &'c str, ask: FolderAsk) -> BoxFuture<'c, Result<(), Self::Error>>;
+    /// Asks another directory, and waits for it.
+    fn tell<'c>(&'c self, directory: &'c str, ask: DirectoryAsk) -> BoxFuture<'c, Result<(), Self::Error>>;
 }
 
-/// Handles a request to a folder.
-pub(crate) async fn handle<C: FolderContext>(ctx: &C, ask: FolderAsk) -> Result<FolderReply, C::Error> {
-    let mut reply = FolderReply::default();
+/// Handles a request to a directory.
+pub(crate) async fn handle<C: DirectoryContext>(
+    ctx: &C,
+    ask: DirectoryAsk,
+) -> Result<DirectoryReply, C::Error> {
+    let mut reply = DirectoryReply::default();
     match ask {
-        FolderAsk::Set { name, value } => add(ctx, &format!("{VALUE}{name}"), &value).await?,
-        FolderAsk::Adopt { name } => add(ctx, &format!("{FOLDER}{name}"), &Json::null()).await?,
-        FolderAsk::Delete { name } => remove(ctx, &format!("{VALUE}{name}")).await?,
-        FolderAsk::Disown { name } => remove(ctx, &format!("{FOLDER}{name}")).await?,
-        FolderAsk::Get { names } => {
+        DirectoryAsk::Set { name, value } => add(ctx, &format!("{VALUE}{name}"), &value).await?,
+        DirectoryAsk::Adopt { name } => add(ctx, &format!("{FOLDER}{name}"), &Json::null()).await?,
+        DirectoryAsk::Delete { name } => remove(ctx, &format!("{VALUE}{name}")).await?,
+        DirectoryAsk::Disown { name } => remove(ctx, &format!("{FOLDER}{name}")).await?,
+        DirectoryAsk::Get { names } => {
             for name in names {
                 if let Some(value) = ctx.value(&format!("{VALUE}{name}")).await? {
                     reply.values.insert(name, value);
                 }
             }
         }
-        FolderAsk::List => {
+        DirectoryAsk::List => {
             let entries = ctx.entries().await?;
             let behind = |start| entries.iter().filter_map(move |entry| entry.strip_prefix(start));
             reply.names = behind(VALUE).map(str::to_owned).collect();
-            reply.folders = behind(FOLDER).map(str::to_owned).collect();
+            reply.directories = behind(FOLDER).map(str::to_owned).collect();
         }
     }
     Ok(reply)
 }
 
-/// Adds an entry. The folder above knows of this one before there is anything in it.
-async fn add<C: FolderContext>(ctx: &C, entry: &str, value: &Json) -> Result<(), C::Error> {
-    if let Some((above, name)) = place(ctx.folder())
+/// Adds an entry. The directory above knows of this one before there is anything in it.
+async fn add<C: DirectoryContext>(ctx: &C, entry: &str, value: &Json) -> Result<(), C::Error> {
+    if let Some((above, name)) = place(ctx.directory())
         && ctx.value(KNOWN).await?.is_none()
     {
-        ctx.tell(above, FolderAsk::Adopt { name: name.to_owned() }).await?;
+        ctx.tell(above, DirectoryAsk::Adopt { name: name.to_owned() }).await?;
         ctx.write(KNOWN, &Json::null());
     }
     ctx.write(entry, value);
     Ok(())
 }
 
-/// Removes an entry. The folder above forgets this one after the last.
-async fn remove<C: FolderContext>(ctx: &C, entry: &str) -> Result<(), C::Error> {
+/// Removes an entry. The directory above forgets this one after the last.
+async fn remove<C: DirectoryContext>(ctx: &C, entry: &str) -> Result<(), C::Error> {
     let entries = ctx.entries().await?;
     ctx.clear(entry);
     let is_empty = !entries.iter().any(|other| other != entry && other != KNOWN);
-    if let Some((above, name)) = place(ctx.folder())
+    if let Some((above, name)) = place(ctx.directory())
         && is_empty
         && entries.iter().any(|entry| entry == KNOWN)
     {
-        ctx.tell(above, FolderAsk::Disown { name: name.to_owned() }).await?;
+        ctx.tell(above, DirectoryAsk::Disown { name: name.to_owned() }).await?;
         ctx.clear(KNOWN);
     }
     Ok(())
 }
 
-/// The folder above, and the name of this one in it; none for the first one.
-fn place(folder: &str) -> Option<(&str, &str)> {
-    let path = folder.strip_suffix('/')?;
-    Some(folder.split_at(path.rfind('/').map_or(0, |slash| slash + 1)))
+/// The directory above, and the name of this one in it; none for the first one.
+fn place(directory: &str) -> Option<(&str, &str)> {
+    let path = directory.strip_suffix('/')?;
+    Some(directory.split_at(path.rfind('/').map_or(0, |slash| slash + 1)))
 }

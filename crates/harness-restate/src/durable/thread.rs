@@ -90,10 +90,10 @@ pub struct ThreadState {
     decided: VecDeque<(CallDigest, BlobHash)>,
     parked: Option<Box<Continuation>>,
     agent: Option<AgentId>,
-    /// How it delivers messages: a run says so.
+    /// How it delivers messages, as its last run sent it.
     #[serde(default, skip_serializing_if = "DeliveryRules::is_default")]
     delivery: DeliveryRules,
-    /// Whether the run at hand began with steering: it takes no more at its beginning.
+    /// Whether the run at hand started with steering: it takes no more at its beginning.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     has_steering: bool,
     last: Option<Result<Arc<End>, String>>,
@@ -141,7 +141,7 @@ impl ThreadState {
         self.held.iter().filter(move |held| !decided(held.call())).chain(self.family.held())
     }
 
-    /// The thread whose call this one works for; `None` for a thread of its own.
+    /// The thread whose call this one works for; `None` for a thread that no call started.
     pub fn parent(&self) -> Option<&ThreadId> {
         self.family.parent()
     }
@@ -216,7 +216,7 @@ impl ThreadState {
         Some(*earlier == named(decision))
     }
 
-    /// The messages that the run at hand began with.
+    /// The messages that the run at hand started with.
     pub fn began(&self) -> &[EntryId] {
         &self.began
     }

@@ -5,7 +5,7 @@ use harness::core::Json;
 use harness::host::{Storage as _, StorageError};
 use harness::session::testing::storage_contract;
 use harness_restate::durable::sim::{SimClient, SimFaults};
-use harness_restate::durable::{EngineStorage, FolderAsk, FolderService as _, SimEngine};
+use harness_restate::durable::{DirectoryAsk, DirectoryService as _, EngineStorage, SimEngine};
 
 fn client(duplicate: bool) -> SimClient {
     SimEngine::new(SimFaults { duplicate, ..SimFaults::default() }).client()
@@ -13,7 +13,7 @@ fn client(duplicate: bool) -> SimClient {
 
 /// Nothing of a simulated engine waits.
 fn now<T>(work: impl Future<Output = T>) -> T {
-    work.now_or_never().expect("it does not wait")
+    work.now_or_never().unwrap()
 }
 
 #[test]
@@ -24,24 +24,25 @@ fn an_engine_keeps_the_contract_of_storage() {
 }
 
 #[test]
-fn folders_are_known_while_there_is_something_in_them() {
+fn directories_are_known_while_there_is_something_in_them() {
     let engine = client(true);
     let storage = EngineStorage::new(engine.clone());
-    let folders = |folder: &str| now(engine.ask_folder(folder, &FolderAsk::List)).unwrap().folders;
+    let directories =
+        |directory: &str| now(engine.ask_directory(directory, &DirectoryAsk::List)).unwrap().directories;
     now(storage.set("a/b/c/one", &Json::null())).unwrap();
     now(storage.set("a/b/c/two", &Json::null())).unwrap();
     now(storage.set("a/three", &Json::null())).unwrap();
     assert_eq!(
-        (folders(""), folders("a/"), folders("a/b/")),
+        (directories(""), directories("a/"), directories("a/b/")),
         (vec!["a/".into()], vec!["b/".into()], vec!["c/".into()])
     );
     now(storage.delete("a/b/c/none")).unwrap();
     now(storage.delete("a/b/c/one")).unwrap();
-    assert_eq!(folders("a/b/"), ["c/"]);
+    assert_eq!(directories("a/b/"), ["c/"]);
     now(storage.delete("a/b/c/two")).unwrap();
-    assert_eq!((folders(""), folders("a/")), (vec!["a/".to_owned()], Vec::new()));
+    assert_eq!((directories(""), directories("a/")), (vec!["a/".to_owned()], Vec::new()));
     now(storage.delete("a/three")).unwrap();
-    assert!(folders("").is_empty());
+    assert!(directories("").is_empty());
     now(storage.delete("a/three")).unwrap();
 }
 

@@ -138,7 +138,7 @@ impl ThreadSummary {
 /// A call that waits for a decision.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PendingApproval {
-    /// The call.
+    /// Call as it was proposed.
     pub proposed: ProposedCall,
     /// Whether an earlier run parked it, so that a decision resumes the thread. Otherwise a run holds it.
     pub is_parked: bool,
@@ -151,6 +151,6 @@ pub struct ApprovalDecision {
     pub approval: ApprovalId,
     /// Digest of the call that was shown ([`ProposedCall::digest`]).
     pub digest: CallDigest,
-    /// The decision.
+    /// Decision about the call.
     pub decision: Decision,
 }

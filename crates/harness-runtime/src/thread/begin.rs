@@ -156,7 +156,7 @@ pub(super) fn said(prompt: &[Arc<Message>], memory: &Memory) -> String {
     last_said(memory.log.iter())
 }
 
-/// What a user said last.
+/// Last message of a user.
 pub(crate) fn last_said<'m>(log: impl DoubleEndedIterator<Item = &'m Arc<Message>>) -> String {
     let last = log.rev().find(|message| matches!(&***message, Message::User(_)));
     last.map(|message| message.joined_text()).unwrap_or_default()

@@ -100,7 +100,7 @@ impl Thread {
     /// completed, for the messages that waited behind it. Gives the last of these runs. A prompt without
     /// messages resumes earlier work, see [`Thread::resume`].
     ///
-    /// Awaiting it returns [`RuntimeError::Busy`] immediately while the thread is busy, even inside of its own run, unless
+    /// Awaiting it returns [`RuntimeError::Busy`] immediately while the thread is busy, even inside its run, unless
     /// it waits [in turn](Response::in_turn). The end of a run is never an error.
     pub fn prompt(&self, prompt: impl Into<Prompt>) -> Response {
         Response::new(self.clone(), prompt.into())
@@ -217,7 +217,7 @@ impl Thread {
         self.0.transcript().await
     }
 
-    /// Where the last run of this process ended, if a call of it is pending with work of its own, and what that asks for.
+    /// Where the last run of this process ended, if a call of it is pending with separate work, and the requests of that.
     pub(crate) fn pending_work(&self, call: &CallId) -> Option<(Continuation, String)> {
         let state = self.0.lock();
         let Some(Ok(last)) = &state.last else { return None };
@@ -255,7 +255,7 @@ impl Thread {
     }
 
     /// Calls of the current run that were announced for approval (`approval_requested`) and have no decision yet, in the
-    /// order of their announcements. Without those of sub-agents, which are announced in runs of their own.
+    /// order of their announcements. Without those of sub-agents, which are announced in separate runs.
     pub fn awaiting_approval(&self) -> Vec<CallId> {
         self.0.event_log.live(|live| live.held.clone())
     }

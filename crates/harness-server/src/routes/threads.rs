@@ -100,7 +100,7 @@ pub(super) async fn list(
     Ok(Json(ThreadList { threads, next }))
 }
 
-/// What the service and the store know of a thread.
+/// Records of a thread in the service and in the store.
 type Known = (Option<ThreadSummary>, Option<StoredThread>);
 
 /// Threads behind an id, sorted by id: at least the first `count` of them.

@@ -147,7 +147,7 @@ impl Held {
         }
     }
 
-    /// Whether nobody else can have become the owner.
+    /// Whether no other process can have become the owner.
     pub(crate) fn holds(&self) -> io::Result<bool> {
         match self {
             Self::File(lock) => lock.holds(),

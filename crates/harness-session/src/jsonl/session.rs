@@ -77,7 +77,7 @@ pub(super) struct Shared {
 
 #[derive(Debug, Default)]
 pub(super) struct State {
-    /// The lock.
+    /// Lock of the file while this session owns it.
     pub(super) lock: Option<Held>,
     pub(super) header: Option<Header>,
     /// The file, locked, once it exists.

@@ -63,7 +63,7 @@ impl PostgresArtifacts {
         Err(self.damaged("other processes change who holds this artifact"))
     }
 
-    /// Who holds an artifact, as stored and as read; `None` if it is not there.
+    /// Holders of an artifact, as stored and as read; `None` if it is not there.
     fn holders(&self, id: &ArtifactId) -> Result<Option<(String, Holders)>, Error> {
         let digits = digits(id).unwrap_or_default().to_owned();
         let text = self.server.with((Store::Artifacts, Action::Read, &self.url), |link| async move {
@@ -76,7 +76,7 @@ impl PostgresArtifacts {
         Ok(Some((text, holders)))
     }
 
-    /// Adds an artifact that nobody holds yet.
+    /// Adds an artifact without a holder.
     fn insert(&self, id: &ArtifactId, bytes: Vec<u8>) -> Result<(), Error> {
         let digits = digits(id).unwrap_or_default().to_owned();
         self.server.with((Store::Artifacts, Action::Write, &self.url), move |link| async move {
@@ -86,7 +86,7 @@ impl PostgresArtifacts {
         })
     }
 
-    /// Notes who holds an artifact, if nobody else has done so since; whether that is so.
+    /// Notes who holds an artifact, if no other process has done so since; returns whether it did.
     fn hold(&self, id: &ArtifactId, before: String, holders: &Holders) -> Result<bool, Error> {
         let digits = digits(id).unwrap_or_default().to_owned();
         let text = serde_json::to_string(holders).map_err(|error| self.damaged(error.to_string()))?;

@@ -22,9 +22,9 @@ pub(crate) struct Rows {
     name: String,
     /// The thread as the caller named it, for messages.
     path: PathBuf,
-    /// What this owner writes with.
+    /// Token of this owner for writes.
     token: Arc<str>,
-    /// Whether this owner had the thread before: it takes it again only if nobody else had it meanwhile.
+    /// Whether this owner had the thread before: it takes it again only if no other had it meanwhile.
     was_owner: Arc<AtomicBool>,
 }
 
@@ -131,7 +131,7 @@ impl Rows {
         })
     }
 
-    /// Keeps lines of the thread that cannot be read, in a table of their own.
+    /// Keeps lines of the thread that cannot be read, in a separate table.
     pub(crate) fn set_aside(&self, lines: &[u8]) -> Result<(), Error> {
         let (name, lines) = (self.name.clone(), self.split(lines)?);
         self.server.with((Store::Sessions, Action::Write, &self.path), move |link| async move {
@@ -174,7 +174,7 @@ impl Rows {
     }
 }
 
-/// What no other owner writes with.
+/// New token, which no other owner has.
 fn token() -> io::Result<Arc<str>> {
     let mut bytes = [0; 16];
     getrandom::fill(&mut bytes).map_err(io::Error::from)?;

@@ -60,7 +60,7 @@ fn read_budget(name: &str, section: &Fields<'_>) -> Option<SpendBudget> {
     Some(budget)
 }
 
-/// Whose work a key means.
+/// Payer that a key names.
 pub(super) fn per(fields: &Fields<'_>, key: &str) -> Option<Payer> {
     let text = fields.text(key)?;
     match text.strip_prefix("metadata.") {

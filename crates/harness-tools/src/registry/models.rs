@@ -166,7 +166,7 @@ pub struct ModelRate {
     pub tokens: Option<u32>,
     /// Largest number of waiting requests. `None` uses the default.
     pub waiting: Option<u32>,
-    /// Who takes turns. `None`: each user.
+    /// Payer that takes turns. `None`: each user.
     pub turns: Option<Payer>,
 }
 

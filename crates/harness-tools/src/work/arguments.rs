@@ -1,4 +1,4 @@
-//! What the work-item tools are called with.
+//! Arguments of the work-item tools.
 
 use schemars::JsonSchema;
 use serde::Deserialize;

@@ -44,7 +44,7 @@ const FLAG: (&str, &str) = (
 /// There is one ledger per run ([`Keep::Run`]) or per conversation, within [`WorkLimits`]; those of the 50
 /// latest runs are kept. What a tool did is also in the structured part of its result, under `ledger`: the
 /// items that changed, whole with their artifacts. A controlled run rebuilds the ledger from that; the one here
-/// is the tools' working copy. [`WorkTools::restore`] puts that of a run back which is taken up
+/// is the tools' working copy. [`WorkTools::restore`] restores that of a resumed run
 /// ([`WorkLedger::of`]). Tools that change the ledger run alone in their
 /// batch, so that the results report the changes in their order.
 ///

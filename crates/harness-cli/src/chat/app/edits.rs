@@ -16,7 +16,7 @@ const LONGEST: usize = 64 << 10;
 /// A finished edit of a file.
 pub(super) struct FinishedEdit {
     pub(super) path: String,
-    /// What was there before, and after; `None` for a file that was replaced, whose earlier content is not known.
+    /// Content before and after; `None` for a file that was replaced, whose earlier content is not known.
     change: Option<(String, String)>,
 }
 

@@ -1,4 +1,4 @@
-//! What the user does beside the conversation: commands, the editor, and suspending the chat.
+//! Actions beside the conversation: commands, the editor, and suspending the chat.
 
 use std::fmt::Write as _;
 use std::sync::Arc;
@@ -166,7 +166,7 @@ impl Desk {
         cleared.map_err(|source| CliError::Io { action: "write to the terminal", source })
     }
 
-    /// Takes the terminal back; the next draw shows everything.
+    /// Restores the terminal; the next draw shows everything.
     fn take_back(&mut self) -> Result<(), CliError> {
         let taken = terminal::take_back();
         self.keys.resume();

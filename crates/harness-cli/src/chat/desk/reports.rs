@@ -1,4 +1,4 @@
-//! What `/cost`, `/status` and `/queue` report.
+//! Reports of `/cost`, `/status` and `/queue`.
 
 use harness::core::ThreadId;
 use harness::runtime::Status;

@@ -133,7 +133,7 @@ fn about(situation: &Situation<'_>) -> String {
     text
 }
 
-/// Why a tool is called only when the user writes its call.
+/// Reason why a tool is called only when the user writes its call.
 fn exact(situation: &Situation<'_>, tool: &str) -> String {
     let order = situation.tools.iter().find(|def| def.name.as_str() == tool).map(order).unwrap_or_default();
     format!(

@@ -33,7 +33,7 @@ const ACTING: [&str; 22] = [
 const SEARCHING: [&str; 9] =
     ["search", "find", "grep", "where", "which", "look", "contains", "contain", "mentions"];
 
-/// What comes before the text of a search that is not quoted.
+/// Words before the text of a search that is not quoted.
 const SEARCH_FOR: [&str; 4] = ["search for ", "look for ", "grep for ", "grep "];
 
 const LISTING: [&str; 7] = ["list", "ls", "show", "what", "what's", "what’s", "which"];

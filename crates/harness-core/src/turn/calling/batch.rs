@@ -148,7 +148,7 @@ impl CallState {
         self.progress = Progress::Parked;
     }
 
-    /// What a person has to decide while it is parked.
+    /// Requests for a person while it is parked.
     pub(in crate::turn) fn requests(&self) -> Vec<ApprovalRequest> {
         match &self.work {
             Some(work) => work.requests.clone(),

@@ -100,7 +100,7 @@ impl Renderer {
     }
 }
 
-/// Headings of a text lie below those of the page.
+/// Headings of a text are below those of the page.
 fn lowered(level: HeadingLevel) -> HeadingLevel {
     match level {
         HeadingLevel::H1 => HeadingLevel::H3,

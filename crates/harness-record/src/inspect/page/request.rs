@@ -1,4 +1,4 @@
-//! What a model received in a request.
+//! Content of a model request.
 //!
 //! A message, a text of instructions and a list of tools is shown in full where a request has it first; later requests
 //! link to that place. So a page grows with the run, and not with its square.
@@ -22,7 +22,7 @@ const MOST_LINKS: usize = 200;
 /// Characters of a link to a message.
 const LINK: usize = 80;
 
-/// What earlier requests have shown.
+/// Content that earlier requests have shown.
 #[derive(Debug, Default)]
 pub(super) struct Shown<'a> {
     /// Ids of messages by address.

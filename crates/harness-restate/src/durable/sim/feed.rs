@@ -18,7 +18,7 @@ pub(crate) struct SimFeed(Arc<Mutex<Attempts>>);
 type Attempts = BTreeMap<ThreadId, (AnswerId, Vec<DeltaPart>)>;
 
 impl SimFeed {
-    /// What comes about a thread.
+    /// Deltas of a thread.
     pub(crate) fn reader(&self, thread: &ThreadId) -> ThreadFeed {
         ThreadFeed { feed: self.clone(), thread: thread.clone() }
     }

@@ -1,4 +1,4 @@
-//! Folders of the storage of an engine.
+//! Directorys of the storage of an engine.
 
 use std::collections::BTreeMap;
 
@@ -8,13 +8,17 @@ use harness::host::StorageError;
 
 use super::context::Shared;
 use super::engine::SimClient;
-use crate::durable::storage::{FolderAsk, FolderContext, FolderReply, FolderService, handle};
+use crate::durable::storage::{DirectoryAsk, DirectoryContext, DirectoryReply, DirectoryService, handle};
 
-/// The entries of a folder.
-pub(super) type Folder = BTreeMap<String, Json>;
+/// The entries of a directory.
+pub(super) type Directory = BTreeMap<String, Json>;
 
-impl FolderService for SimClient {
-    async fn ask_folder(&self, folder: &str, ask: &FolderAsk) -> Result<FolderReply, StorageError> {
+impl DirectoryService for SimClient {
+    async fn ask_directory(
+        &self,
+        directory: &str,
+        ask: &DirectoryAsk,
+    ) -> Result<DirectoryReply, StorageError> {
         let shared = self.shared();
         let times = {
             let mut world = shared.lock();
@@ -22,33 +26,33 @@ impl FolderService for SimClient {
             world.check(ask);
             if world.faults.duplicate { 2 } else { 1 }
         };
-        let mut reply = FolderReply::default();
+        let mut reply = DirectoryReply::default();
         for _ in 0..times {
-            reply = handle(&SimFolder { shared, name: folder }, ask.clone()).await?;
+            reply = handle(&SimDirectory { shared, name: directory }, ask.clone()).await?;
         }
         Ok(reply)
     }
 }
 
-/// A folder at work.
-struct SimFolder<'w> {
+/// A directory at work.
+struct SimDirectory<'w> {
     shared: &'w Shared,
     name: &'w str,
 }
 
-impl SimFolder<'_> {
-    fn with<T>(&self, work: impl FnOnce(&mut Folder) -> T) -> T {
+impl SimDirectory<'_> {
+    fn with<T>(&self, work: impl FnOnce(&mut Directory) -> T) -> T {
         let mut world = self.shared.lock();
-        let done = work(world.folders.entry(self.name.to_owned()).or_default());
-        world.folders.retain(|_, entries| !entries.is_empty());
+        let done = work(world.directories.entry(self.name.to_owned()).or_default());
+        world.directories.retain(|_, entries| !entries.is_empty());
         done
     }
 }
 
-impl FolderContext for SimFolder<'_> {
+impl DirectoryContext for SimDirectory<'_> {
     type Error = StorageError;
 
-    fn folder(&self) -> &str {
+    fn directory(&self) -> &str {
         self.name
     }
 
@@ -68,8 +72,8 @@ impl FolderContext for SimFolder<'_> {
         self.with(|entries| entries.remove(entry));
     }
 
-    fn tell<'c>(&'c self, folder: &'c str, ask: FolderAsk) -> BoxFuture<'c, Result<(), StorageError>> {
-        let above = SimFolder { shared: self.shared, name: folder };
+    fn tell<'c>(&'c self, directory: &'c str, ask: DirectoryAsk) -> BoxFuture<'c, Result<(), StorageError>> {
+        let above = SimDirectory { shared: self.shared, name: directory };
         Box::pin(async move { handle(&above, ask).await.map(drop) })
     }
 }

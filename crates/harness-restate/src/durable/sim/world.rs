@@ -8,7 +8,7 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
 use super::feed::SimFeed;
-use super::storage::Folder;
+use super::storage::Directory;
 use crate::durable::blob::BlobHash;
 use crate::durable::context::{
     ControlAsk, ControlReply, DriveInput, Driven, Handle, StepAsk, StepReply, Stopped, TimedInput, Woken,
@@ -124,7 +124,7 @@ pub(super) struct World {
     pub(super) threads: BTreeMap<ThreadId, ThreadState>,
     pub(super) logs: BTreeMap<ThreadId, LogPages>,
     pub(super) blobs: BTreeMap<(ThreadId, BlobHash), Arc<str>>,
-    pub(super) folders: BTreeMap<String, Folder>,
+    pub(super) directories: BTreeMap<String, Directory>,
     pub(super) invocations: Vec<Invocation>,
     /// Runs that wait until the key of their thread is free.
     pub(super) queued: VecDeque<DriveInput>,

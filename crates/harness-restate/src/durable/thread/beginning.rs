@@ -133,7 +133,7 @@ impl ThreadState {
         self.start(Begin::Messages { prompt, waiting, agent }, now, sends);
     }
 
-    /// Continues a parked run, if it can go on. That of a child is continued by its caller.
+    /// Continues a parked run, if it can continue. That of a child is continued by its caller.
     pub(super) fn resume(&mut self, now: Time, sends: &mut Vec<ThreadSend>) {
         if self.parent().is_none()
             && let Some(from) = self.unpark()
@@ -143,7 +143,7 @@ impl ThreadState {
     }
 
     /// Resumes an earlier run. Its driver checks that nothing was said since. A parked run is refused: a continuation that does
-    /// not fit would take its calls away.
+    /// not fit would remove its calls.
     pub(super) fn resume_from(
         &mut self,
         entry: EntryId,

@@ -1,4 +1,4 @@
-//! What binds a thread to the thread whose call it works for, and to its own children.
+//! Relations of a thread to the thread whose call it works for, and to its own children.
 
 use std::sync::Arc;
 
@@ -22,7 +22,7 @@ pub(super) struct Family {
     parent: Option<ThreadId>,
     /// The run that works for the call, or the last one.
     run: Option<RunId>,
-    /// A run that was stopped before it began.
+    /// A run that was stopped before it started.
     stopped: Option<RunId>,
     /// Reports to the parent about the run.
     told: u64,
@@ -42,18 +42,18 @@ struct Child {
     /// The calls inside of it that wait for a decision.
     held: Vec<Held>,
     is_over: bool,
-    /// Whether it is parked and can go on.
+    /// Whether it is parked and can continue.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     is_ready: bool,
 }
 
-/// What a child tells its parent: all that the parent has to know.
+/// Report of a child to its parent: all that the parent has to know.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ChildReport {
-    /// The child.
+    /// Thread of the child.
     pub thread: ThreadId,
-    /// Its run.
+    /// Run of the child.
     pub run: RunId,
     /// Number of the report. A later one counts.
     pub number: u64,
@@ -61,7 +61,7 @@ pub struct ChildReport {
     pub held: Vec<Held>,
     /// Whether the run is over.
     pub is_over: bool,
-    /// Whether the run is parked and can go on: its caller continues it.
+    /// Whether the run is parked and can continue: its caller continues it.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub is_ready: bool,
 }
@@ -106,7 +106,7 @@ impl Family {
         self.children.push(Child { thread, run, told: 0, held: Vec::new(), is_over: false, is_ready: false });
     }
 
-    /// Notes what a child tells.
+    /// Takes the report of a child.
     pub(super) fn note(&mut self, report: ChildReport) {
         let ChildReport { run, number, held, is_over, is_ready, .. } = report;
         if let Some(child) = self.children.iter_mut().find(|child| child.run == run && child.told < number) {
@@ -119,13 +119,13 @@ impl Family {
         self.children.iter().any(|child| child.thread == *thread)
     }
 
-    /// Whether a call need not wait for a child any longer: that can go on, or is over.
+    /// Whether a call need not wait for a child any longer: that can continue, or is over.
     pub(super) fn is_ready(&self, thread: &ThreadId) -> bool {
         let mut own = self.children.iter().filter(|child| child.thread == *thread);
         own.any(|child| child.is_ready || child.is_over)
     }
 
-    /// Stops the children that are parked, but for those that somebody waits for. No other is at work when there is no run.
+    /// Stops the children that are parked, except those that a call waits for. No other is at work when there is no run.
     pub(super) fn stop_parked(&self, is_waited_for: impl Fn(&ThreadId) -> bool, sends: &mut Vec<ThreadSend>) {
         let parked = self.children.iter().filter(|child| !child.is_over && !is_waited_for(&child.thread));
         sends.extend(parked.map(|child| {
@@ -168,7 +168,7 @@ impl Family {
         has_begun
     }
 
-    /// Tells the parent what it has to know now.
+    /// Reports the present state to the parent.
     pub(super) fn tell(&mut self, thread: ThreadId, shown: Shown) -> Option<ThreadSend> {
         let (parent, run) = (self.parent.clone()?, self.run.clone()?);
         self.told += 1;
@@ -178,7 +178,7 @@ impl Family {
     }
 }
 
-/// What the parent of a thread has to know.
+/// State of a thread that its parent has to know.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Shown {
     held: Vec<Held>,
@@ -191,7 +191,7 @@ fn forget(thread: ThreadId) -> ThreadSend {
 }
 
 impl ThreadState {
-    /// What the parent has to know; `None` without a parent.
+    /// State that the parent has to know; `None` without a parent.
     pub(super) fn shown(&self) -> Option<Shown> {
         self.parent()?;
         let (is_over, is_ready) = (self.status == ThreadStatus::Idle, self.is_ready());

@@ -1,4 +1,4 @@
-//! Runs that are parked: what they wait for, and whether they can go on.
+//! Runs that are parked: what they wait for, and whether they can continue.
 
 use std::sync::Arc;
 
@@ -24,7 +24,7 @@ impl ThreadState {
         working.map(|pending| (pending, self.child_of(pending))).filter(|(_, child)| self.family.knows(child))
     }
 
-    /// What of the parked run a person decides beside held calls: a request of the model, and calls whose work waits in no child.
+    /// Parts of the parked run that a person decides beside held calls: a request of the model, and calls whose work waits in no child.
     pub(super) fn requested(&self, now: Time) -> Vec<Held> {
         let Some(parked) = &self.parked else { return Vec::new() };
         let own = parked.pending.iter().filter(|pending| !self.family.knows(&self.child_of(pending)));
@@ -45,20 +45,20 @@ impl ThreadState {
         self.delegating().any(|(_, of)| of == *child)
     }
 
-    /// Decisions with which the parked run can go on: what was decided about its own calls, and a grant for each call whose
-    /// child can go on, or is over.
+    /// Decisions with which the parked run can continue: what was decided about its own calls, and a grant for each call whose
+    /// child can continue, or is over.
     fn ready(&self) -> Vec<CallDecision> {
         let children = self.delegating().filter(|(_, child)| self.family.is_ready(child));
         let granted = children.map(|(pending, _)| CallDecision::granted(pending.call_id.clone()));
         self.decisions.iter().cloned().chain(granted).collect()
     }
 
-    /// Whether the run is parked, and can go on.
+    /// Whether the run is parked, and can continue.
     pub(super) fn is_ready(&self) -> bool {
         self.parked.is_some() && !self.ready().is_empty()
     }
 
-    /// Takes the parked run with what was decided, if it can go on.
+    /// Takes the parked run with what was decided, if it can continue.
     pub(super) fn unpark(&mut self) -> Option<ResumeAsk> {
         let ready = self.ready();
         let continuation = self.parked.take_if(|_| !ready.is_empty())?;

@@ -1,4 +1,4 @@
-//! What an engine knows of its workers and of runs: for the person on call.
+//! Workers and runs that an engine knows: for the person on call.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -45,7 +45,7 @@ pub enum RunState {
     Running,
     /// It waits for a step, a decision or a time, and holds no worker.
     Waiting,
-    /// An attempt failed; the engine makes another one.
+    /// An attempt failed; the engine starts a new one.
     BackingOff,
     /// Too many attempts failed. It continues when it is resumed.
     Paused,
@@ -101,11 +101,11 @@ pub struct Failure {
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct RunAtWork {
-    /// Its thread.
+    /// Thread of the run.
     pub thread: ThreadId,
     /// Its invocation at the engine; `None` of a lost run.
     pub invocation: Option<String>,
-    /// What it does.
+    /// State of its work.
     pub state: RunState,
     /// When the invocation started. A long run has several, one after the other.
     pub since: Option<Time>,
@@ -265,7 +265,7 @@ impl Engine {
     }
 
     /// Resumes the paused runs of a thread, and makes those that back off try again at once. `latest` moves them to the
-    /// workers that were registered last; default those that they began with. Returns how many.
+    /// workers that were registered last; default those that they started with. Returns how many.
     ///
     /// # Errors
     /// As [`status`](Self::status).

@@ -56,7 +56,7 @@ pub struct DurableThreads {
     local: Arc<Local>,
 }
 
-/// What the clones of a client share.
+/// State that the clones of a client share.
 #[derive(Debug)]
 struct Local {
     clock: SystemClock,
@@ -220,7 +220,7 @@ impl DurableThreads {
         self.local.changed.notified()
     }
 
-    /// What workers send about a thread from now on; `None` without a relay.
+    /// Messages of workers about a thread from now on; `None` without a relay.
     pub(super) fn feed(&self, thread: &ThreadId) -> Option<FeedReader> {
         self.relay.as_ref().map(|hub| hub.reader(thread))
     }

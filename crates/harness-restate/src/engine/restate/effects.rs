@@ -1,7 +1,7 @@
 //! The effects of steps at work in this process.
 //!
-//! An engine that loses its connection to a worker drops the handler in the middle of its work. An effect is a task of
-//! its own, so that it ends nevertheless, and a retry in this process joins it.
+//! An engine that loses its connection to a worker drops the handler in the middle of its work. An effect is a separate
+//! task, so that it ends nevertheless, and a retry in this process joins it.
 
 use std::collections::HashMap;
 use std::panic::AssertUnwindSafe;

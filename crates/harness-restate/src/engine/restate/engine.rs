@@ -32,30 +32,30 @@ pub enum EngineError {
     /// The engine does not respond, after several attempts.
     #[error("engine {url} does not respond: {why}")]
     Unreachable {
-        /// The engine.
+        /// URL of the engine.
         url: String,
         /// The last error.
         why: String,
     },
-    /// The run of a thread did not end in time after the engine was told to end it.
+    /// The run of a thread did not end in time after the request to end it.
     #[error("the engine did not end the run of thread `{0}` in time")]
     NotEnded(ThreadId),
     /// The engine or a worker failed.
     #[error("engine {url} answered {status}: {text}")]
     Failed {
-        /// The engine.
+        /// URL of the engine.
         url: String,
         /// Status of HTTP.
         status: u16,
-        /// Its message.
+        /// Message of the response, up to 500 characters.
         text: String,
     },
     /// The response is not what the services of this version send.
     #[error("invalid response of engine {url}: {why}")]
     Invalid {
-        /// The engine.
+        /// URL of the engine.
         url: String,
-        /// What is wrong with it.
+        /// Problem with it.
         why: String,
     },
 }
@@ -168,7 +168,7 @@ impl Engine {
     }
 
     /// Registers workers under a URL that is registered already: new work goes to them, and not to those that were registered
-    /// later. It is the way back to an earlier build, whose workers must run. Runs that a later build began stay with it, so
+    /// later. It is the way back to an earlier build, whose workers must run. Runs that a later build started stay with it, so
     /// its workers run on until [`status`](Self::status) counts none.
     ///
     /// # Errors

@@ -32,7 +32,7 @@ pub(super) fn next_of(state: &ThreadState, len: u64) -> u64 {
     first_of(len) + u64::from(matches!(state.last(), Some(Err(_))))
 }
 
-/// Why a run could not begin.
+/// Error of a run that could not start.
 pub(super) fn failed(why: &str) -> RuntimeError {
     RuntimeError::Part(Fault::new(FaultSource::Agent, "engine.run_failed", why))
 }

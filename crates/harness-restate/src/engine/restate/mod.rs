@@ -8,9 +8,9 @@
 //! | `HarnessLog` | object, by thread | `keep` `remove` `forget`; private `append`; shared `read` `kept` |
 //! | `HarnessQuota` | object, by model | `take` |
 //! | `HarnessBudget` | object, by account | `charge` |
-//! | `HarnessStorage` | object, by folder | `set` `delete`; private `adopt` `disown`; shared `get` `list` |
+//! | `HarnessStorage` | object, by directory | `set` `delete`; private `adopt` `disown`; shared `get` `list` |
 //!
-//! A server of Restate is a program of its own, under the Business Source License; it is not part of this crate. Its ports
+//! A server of Restate is a separate program, under the Business Source License; it is not part of this crate. Its ports
 //! have no authentication and belong into a private network.
 //!
 //! This module alone names types of the SDK, of which it uses hidden parts; the version is exact.

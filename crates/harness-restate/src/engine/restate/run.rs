@@ -100,7 +100,7 @@ impl<H: AgentHost + 'static, S: ThreadStore + Clone + 'static> Run<H, S> {
         ctx.control(ended).await.map(drop)
     }
 
-    /// Removes the log and the texts of a thread, and tells the thread. Under the key of runs: each earlier
+    /// Removes the log and the texts of a thread, and notifies the thread. Under the key of runs: each earlier
     /// invocation has ended, and none is replayed.
     async fn forget(&self, ctx: &ContextInternal) {
         let (before, metadata) = input(ctx).await;
@@ -160,7 +160,7 @@ struct Drive<'c> {
     waits: Vec<(Handle, Wait<'c>)>,
     /// Handles so far.
     handles: u64,
-    /// What is sent before the next entry.
+    /// Messages that are sent before the next entry.
     stops: Vec<Stop<'c>>,
 }
 

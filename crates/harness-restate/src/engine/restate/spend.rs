@@ -15,7 +15,7 @@ use super::log::value;
 use super::service::{BUDGET, HandlerSpec, Handlers, ServiceSpec, input, journaled, output};
 use crate::durable::fault;
 
-/// What was spent of budgets, for all workers of an engine: a [`SpendPool`] for
+/// Spending of budgets by all workers of an engine: a [`SpendPool`] for
 /// [`SpendLimit::shared`](harness::adapters::SpendLimit::shared).
 ///
 /// It outlasts workers and restarts. Each model call asks the engine before it, and charges what it cost after it. Without the
@@ -38,7 +38,7 @@ use crate::durable::fault;
 pub struct EngineSpend(Engine);
 
 impl EngineSpend {
-    /// What was spent by the workers of an engine.
+    /// Spending of the workers of an engine.
     pub fn new(engine: Engine) -> Self {
         Self(engine)
     }

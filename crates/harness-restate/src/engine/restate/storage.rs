@@ -1,4 +1,4 @@
-//! The object `HarnessStorage`: one folder of the values that an engine keeps.
+//! The object `HarnessStorage`: one directory of the values that an engine keeps.
 
 use std::time::Duration;
 
@@ -13,29 +13,33 @@ use super::call::to_object;
 use super::engine::Engine;
 use super::log::value;
 use super::service::{HandlerSpec, Handlers, STORAGE, ServiceSpec, input, output};
-use crate::durable::storage::{FolderContext, handle};
-use crate::durable::{FolderAsk, FolderReply, FolderService};
+use crate::durable::storage::{DirectoryContext, handle};
+use crate::durable::{DirectoryAsk, DirectoryReply, DirectoryService};
 
-impl FolderService for Engine {
-    async fn ask_folder(&self, folder: &str, ask: &FolderAsk) -> Result<FolderReply, StorageError> {
-        let done = self.call([STORAGE, &key(folder), handler_of(ask)], ask).await;
+impl DirectoryService for Engine {
+    async fn ask_directory(
+        &self,
+        directory: &str,
+        ask: &DirectoryAsk,
+    ) -> Result<DirectoryReply, StorageError> {
+        let done = self.call([STORAGE, &key(directory), handler_of(ask)], ask).await;
         done.map_err(|error| StorageError::new("storage.unreachable", error.to_string()))
     }
 }
 
-/// The key of the object: no folder has an empty one, or one that a path of a URL would resolve.
-fn key(folder: &str) -> String {
-    format!("/{folder}")
+/// The key of the object: no directory has an empty one, or one that a path of a URL would resolve.
+fn key(directory: &str) -> String {
+    format!("/{directory}")
 }
 
-const fn handler_of(ask: &FolderAsk) -> &'static str {
+const fn handler_of(ask: &DirectoryAsk) -> &'static str {
     match ask {
-        FolderAsk::Set { .. } => "set",
-        FolderAsk::Delete { .. } => "delete",
-        FolderAsk::Get { .. } => "get",
-        FolderAsk::List => "list",
-        FolderAsk::Adopt { .. } => "adopt",
-        FolderAsk::Disown { .. } => "disown",
+        DirectoryAsk::Set { .. } => "set",
+        DirectoryAsk::Delete { .. } => "delete",
+        DirectoryAsk::Get { .. } => "get",
+        DirectoryAsk::List => "list",
+        DirectoryAsk::Adopt { .. } => "adopt",
+        DirectoryAsk::Disown { .. } => "disown",
     }
 }
 
@@ -66,27 +70,27 @@ pub(super) struct Storage;
 
 impl Handlers for Storage {
     async fn handle(&self, ctx: &ContextInternal, handler: &str) -> Result<(), Error> {
-        let (ask, metadata) = input::<FolderAsk>(ctx).await;
+        let (ask, metadata) = input::<DirectoryAsk>(ctx).await;
         if handler != handler_of(&ask) {
             return Err(Error::unknown_handler(STORAGE, handler));
         }
-        let folder = metadata.key.strip_prefix('/').unwrap_or_default();
-        output(ctx, handle(&Folder { ctx, folder }, ask).await);
+        let directory = metadata.key.strip_prefix('/').unwrap_or_default();
+        output(ctx, handle(&Directory { ctx, directory }, ask).await);
         Ok(())
     }
 }
 
-/// A folder at work.
-struct Folder<'c> {
+/// A directory at work.
+struct Directory<'c> {
     ctx: &'c ContextInternal,
-    folder: &'c str,
+    directory: &'c str,
 }
 
-impl FolderContext for Folder<'_> {
+impl DirectoryContext for Directory<'_> {
     type Error = TerminalError;
 
-    fn folder(&self) -> &str {
-        self.folder
+    fn directory(&self) -> &str {
+        self.directory
     }
 
     async fn value(&self, entry: &str) -> Result<Option<CoreJson>, TerminalError> {
@@ -105,9 +109,9 @@ impl FolderContext for Folder<'_> {
         self.ctx.clear(entry);
     }
 
-    fn tell<'c>(&'c self, folder: &'c str, ask: FolderAsk) -> BoxFuture<'c, Result<(), TerminalError>> {
+    fn tell<'c>(&'c self, directory: &'c str, ask: DirectoryAsk) -> BoxFuture<'c, Result<(), TerminalError>> {
         let handler = handler_of(&ask);
-        let told = to_object::<_, FolderReply>(self.ctx, STORAGE, &key(folder), handler, ask);
+        let told = to_object::<_, DirectoryReply>(self.ctx, STORAGE, &key(directory), handler, ask);
         Box::pin(async move { told.call().await.map(drop) })
     }
 }

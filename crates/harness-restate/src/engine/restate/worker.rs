@@ -72,12 +72,12 @@ pub enum WorkerError {
     /// A key is not the public key of an engine.
     #[error("invalid identity key `{key}`: {why}")]
     IdentityKey {
-        /// The key.
+        /// Key as it was given.
         key: String,
-        /// What is wrong with it.
+        /// Problem with it.
         why: String,
     },
-    /// Anybody could call the worker.
+    /// Any client could call the worker.
     #[error(
         "{0} is not a loopback address, so the worker needs the engine's identity key; or permit calls by anybody"
     )]
@@ -164,7 +164,7 @@ impl<H: AgentHost + 'static, S: ThreadStore + Clone + 'static> WorkerBuilder<H, 
         self
     }
 
-    /// Permits calls by anybody who reaches the worker, on any address. For private networks.
+    /// Permits calls by every client that reaches the worker, on any address. For private networks.
     pub fn insecure(mut self) -> Self {
         self.is_open = true;
         self

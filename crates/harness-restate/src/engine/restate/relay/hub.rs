@@ -1,4 +1,4 @@
-//! What a front end has of workers.
+//! Messages of workers at a front end.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -20,7 +20,7 @@ use crate::durable::deltas::AnswerFeed;
 #[derive(Clone, Debug, Default)]
 pub struct RelayHub(Arc<Mutex<HashMap<ThreadId, Arc<Feed>>>>);
 
-/// What came for the readers of a thread.
+/// Messages for the readers of a thread.
 #[derive(Debug, Default)]
 pub(in crate::engine::restate) struct Feed {
     state: Mutex<State>,
@@ -130,7 +130,7 @@ impl Feed {
 }
 
 impl FeedReader {
-    /// What came, for a look without the reader.
+    /// Messages so far, for a look without the reader.
     pub(in crate::engine::restate) fn feed(&self) -> Arc<Feed> {
         Arc::clone(&self.feed)
     }

@@ -31,7 +31,7 @@ pub enum RelayError {
     /// An address is not a URL.
     #[error("`{0}` is not the URL of a front end; use one such as http://127.0.0.1:8788")]
     Url(String),
-    /// Anybody could send deltas.
+    /// Any client could send deltas.
     #[error("{0} is not a loopback address, so the relay listener needs a token")]
     Open(SocketAddr),
     /// The token can be guessed.

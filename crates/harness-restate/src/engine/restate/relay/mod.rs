@@ -28,7 +28,7 @@ const PATH: &str = "/v1/relay";
 /// Bytes of the deltas of one answer, at most; the rest comes with its message. 256 KiB.
 const ANSWER_BYTES: usize = 256 << 10;
 
-/// What counts for a delta beside its text, in bytes.
+/// Bytes that count for a delta beside its text.
 const PART_BYTES: usize = 64;
 
 /// A bearer token, which is in no log.
@@ -60,7 +60,7 @@ struct Pushed {
     /// For each answer of the batch, the number of its deltas that are here; `None` if no more are wanted.
     #[serde(default)]
     have: Vec<Option<usize>>,
-    /// Threads of the batch that nobody reads.
+    /// Threads of the batch that have no reader.
     #[serde(default)]
     unread: Vec<ThreadId>,
 }

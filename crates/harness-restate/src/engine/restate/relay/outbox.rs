@@ -1,4 +1,4 @@
-//! What a worker has for front ends.
+//! Messages of a worker for front ends.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
 use std::time::Duration;
@@ -65,14 +65,14 @@ struct State {
     forgotten: u64,
 }
 
-/// What a worker has for front ends. Bounded, and nobody waits for it.
+/// Messages of a worker for front ends. Bounded, and never waited for.
 #[derive(Debug, Default)]
 pub(crate) struct Outbox {
     state: Mutex<State>,
     grown: Notify,
 }
 
-/// What one front end has.
+/// State of one front end.
 #[derive(Debug, Default)]
 pub(super) struct Lane {
     /// Answers that were seen here, and the notices.
@@ -121,7 +121,7 @@ impl Outbox {
         self.grown.notify_waiters();
     }
 
-    /// What a front end does not have; `None` when it has everything that it wants.
+    /// Messages that a front end does not have; `None` when it has everything that it wants.
     pub(super) fn batch(&self, lane: &mut Lane, now: Instant) -> Option<Batch> {
         let mut state = self.state.lock();
         state.answers.retain(|_, answer| answer.ended.is_none_or(|ended| now < ended + KEEP));
