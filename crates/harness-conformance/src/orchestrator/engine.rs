@@ -18,7 +18,6 @@ use crate::vector::Vector;
 const CONFIGURATION: &str =
     "it changes the configuration of a thread of this process; a thread on an engine has that of its workers";
 const IDLE: &str = "it compares the status between two runs: a thread on an engine is idle there";
-const PROGRESS: &str = "it compares the progress of a tool, which is not in the log of a thread on an engine";
 const PROMPT: &str = "its prompt builder counts messages; on an engine it sees the prompt of the run, too";
 const FILE: &str = "it prepares a session file, or one that fails; a thread on an engine has none";
 
@@ -36,18 +35,16 @@ pub(crate) fn skips(vector: &Vector) -> Option<&'static str> {
         (option("seed_file").is_some() || option("session") == Some(&json!("failing")), FILE),
         (!words.iter().all(|word| of_engine.contains(word)), CONFIGURATION),
         (follows, IDLE),
-        (has("progress"), PROGRESS),
         (option("build_system_prompt") == Some(&Value::Bool(true)), PROMPT),
     ];
     reasons.into_iter().find_map(|(applies, reason)| applies.then_some(reason))
 }
 
-/// The words of all actions, inside of runs, too, and of progress.
+/// The words of all actions, inside of runs, too.
 fn words_of<'v>(value: &'v Value, words: &mut Vec<&'v str>) {
     match value {
         Value::Object(fields) => {
             words.extend(fields.get("do").and_then(Value::as_str));
-            words.extend(fields.get_key_value("progress").map(|(key, _)| key.as_str()));
             fields.values().for_each(|value| words_of(value, words));
         }
         Value::Array(items) => items.iter().for_each(|item| words_of(item, words)),

@@ -1,15 +1,20 @@
-//! Answers of models while they come.
+//! Answers of models and progress of tools while they come.
 
 use std::fmt;
 use std::sync::Arc;
 
 use harness::core::event::Hub;
 use harness::core::machine::Op;
+use harness::core::message::{Block, ToolCall};
 use harness::core::port::DeltaPart;
-use harness::core::{OpId, ThreadId};
+use harness::core::tool::ToolUpdates;
+use harness::core::{Json, OpId, ThreadId};
 use serde::{Deserialize, Serialize};
 
 use super::context::StepAsk;
+
+/// Bytes of the content of a report, at most; a larger one is dropped. 64 KiB.
+const PROGRESS_BYTES: usize = 64 << 10;
 
 /// An attempt at the answer of a model. Later answers and later attempts of a thread are greater.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
@@ -42,9 +47,24 @@ impl AnswerId {
     }
 }
 
-/// Receives the deltas of answers, in the process that makes them. Best effort: it must not wait.
+/// A report of a tool about its progress.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+#[non_exhaustive]
+pub struct ToolProgress {
+    /// Thread of the call.
+    pub thread: ThreadId,
+    /// Log entries with the events of its start.
+    pub shown: u64,
+    /// Call that reports.
+    pub call: Arc<ToolCall>,
+    /// Content of the report.
+    pub content: Vec<Block>,
+}
+
+/// Receives the deltas of answers and the progress of tools, in the process that makes them. Best effort: it must not wait.
 ///
-/// Deltas are redacted as replies are: at most the length of the longest secret is held back.
+/// Both are redacted as replies are: of deltas, at most the length of the longest secret is held back.
 pub trait DeltaReceiver: Send + Sync {
     /// An answer starts.
     fn start(&self, answer: &AnswerId);
@@ -54,6 +74,9 @@ pub trait DeltaReceiver: Send + Sync {
 
     /// An answer has no further deltas.
     fn end(&self, answer: &AnswerId);
+
+    /// A tool reports its progress.
+    fn progress(&self, progress: ToolProgress);
 }
 
 /// The receiver of the deltas of a process.
@@ -72,6 +95,30 @@ impl DeltaSink {
         let (to, of) = (self.clone(), answer.clone());
         hub.on_delta(move |delta| to.0.delta(&of, delta.part.clone()));
         Streamed { sink: self, answer }
+    }
+
+    /// Receives the progress of the call of a step; `None` for other steps.
+    pub(super) fn progress_of(&self, ask: &StepAsk) -> Option<Arc<dyn ToolUpdates>> {
+        let is_known = matches!(ask.what, Op::Tool { .. }) && ask.shown > ask.log;
+        let thread = ask.origin.thread.clone().filter(|_| is_known)?;
+        Some(Arc::new(Reports { sink: self.clone(), thread, shown: ask.shown }))
+    }
+}
+
+/// The reports of one call on their way to a sink.
+struct Reports {
+    sink: DeltaSink,
+    thread: ThreadId,
+    shown: u64,
+}
+
+impl ToolUpdates for Reports {
+    fn update(&self, call: &Arc<ToolCall>, content: Vec<Block>) {
+        if Json::size_of(&content) > PROGRESS_BYTES {
+            return;
+        }
+        let (thread, shown, call) = (self.thread.clone(), self.shown, Arc::clone(call));
+        self.sink.0.progress(ToolProgress { thread, shown, call, content });
     }
 }
 

@@ -1,19 +1,59 @@
-//! Deltas in the stream of a thread: shown between the start of their answer and its end in the log.
+//! Deltas and progress in the stream of a thread: shown between the start of their answer or call and its end in the log.
 
+use std::collections::VecDeque;
+
+use harness::core::CallId;
 use harness::core::event::EventKind;
 use harness::core::message::{Block, Message};
 use harness::core::port::DeltaPart;
 use harness::runtime::ThreadEvent;
 
-use super::answer::AnswerId;
+use super::answer::{AnswerId, ToolProgress};
 
 /// Log entries that are read to learn whether an answer is in progress, at most: one has few.
 const LOOK_BACK: u64 = 256;
 
-/// Deltas of the answers of a thread that a reader has.
+/// Reports of tools that are kept for the readers of a thread, at most; the oldest are dropped.
+pub(crate) const REPORTS: usize = 256;
+
+/// Deltas of the answers of a thread, and progress of its tools, that a reader has.
 pub(crate) trait AnswerFeed {
     /// The attempt whose deltas came last, and those of them from a number on that depends on the attempt.
     fn answer(&self, from: impl FnOnce(&AnswerId) -> usize) -> Option<(AnswerId, Vec<DeltaPart>)>;
+
+    /// The first report that is kept and has at least this number, and its number.
+    fn report(&self, from: u64) -> Option<(u64, ToolProgress)>;
+
+    /// The number of the next report.
+    fn reported(&self) -> u64;
+}
+
+/// Reports of the tools of a thread, with numbers.
+#[derive(Debug, Default)]
+pub(crate) struct Reports {
+    kept: VecDeque<ToolProgress>,
+    dropped: u64,
+}
+
+impl Reports {
+    pub(crate) fn push(&mut self, progress: ToolProgress) {
+        self.kept.push_back(progress);
+        if self.kept.len() > REPORTS {
+            self.kept.pop_front();
+            self.dropped += 1;
+        }
+    }
+
+    pub(crate) fn get(&self, from: u64) -> Option<(u64, ToolProgress)> {
+        let at = from.max(self.dropped);
+        let kept = self.kept.get(usize::try_from(at - self.dropped).ok()?)?;
+        Some((at, kept.clone()))
+    }
+
+    /// The number of the next report.
+    pub(crate) fn end(&self) -> u64 {
+        self.dropped + self.kept.len() as u64
+    }
 }
 
 /// The answer in progress, by the log entries of a stream so far.
@@ -67,15 +107,43 @@ pub(crate) struct StreamDeltas<F> {
     shown: String,
     /// Whether the reader has any delta of it.
     is_shown: bool,
+    /// Number of the next report of a tool.
+    reported: u64,
+    /// Calls that the stream has seen the end of, latest last.
+    ended: VecDeque<CallId>,
 }
 
 impl<F: AnswerFeed> StreamDeltas<F> {
     pub(crate) fn new(feed: F) -> Self {
-        Self { feed, progress: Progress::Unknown, read: None, shown: String::new(), is_shown: false }
+        // Calls of earlier reports may have ended.
+        let (progress, reported, ended) = (Progress::Unknown, feed.reported(), VecDeque::new());
+        Self { feed, progress, read: None, shown: String::new(), is_shown: false, reported, ended }
     }
 
     /// Deltas since the last call. The stream has read the log up to an entry.
     pub(crate) fn next(&mut self, upto: u64) -> Next {
+        match self.next_deltas(upto) {
+            Next::Wait => self.next_report(upto),
+            next @ (Next::ReadLog | Next::LookBack(_) | Next::Show(_)) => next,
+        }
+    }
+
+    /// The next report of a call that has started and not ended.
+    fn next_report(&mut self, upto: u64) -> Next {
+        while let Some((number, progress)) = self.feed.report(self.reported) {
+            if upto < progress.shown {
+                return Next::ReadLog;
+            }
+            self.reported = number + 1;
+            if !self.ended.contains(&progress.call.id) {
+                let ToolProgress { call, content, .. } = progress;
+                return Next::Show(vec![ThreadEvent::ToolUpdate { call, content }]);
+            }
+        }
+        Next::Wait
+    }
+
+    fn next_deltas(&mut self, upto: u64) -> Next {
         let read = self.read.clone();
         let from = |id: &AnswerId| read.filter(|(known, _)| known == id).map_or(0, |(_, count)| count);
         let Some((id, parts)) = self.feed.answer(from) else { return Next::Wait };
@@ -133,7 +201,14 @@ impl<F: AnswerFeed> StreamDeltas<F> {
     /// deltas are late or lost.
     pub(crate) fn see(&mut self, seq: u64, kind: &EventKind) -> Vec<ThreadEvent> {
         self.progress.see(seq, kind);
-        if let EventKind::ModelStepStarted { .. } = kind {
+        if let EventKind::ToolStarted { call } = kind {
+            self.ended.retain(|ended| *ended != call.id);
+        } else if let EventKind::ToolFinished { call, .. } | EventKind::ToolFailed { call, .. } = kind {
+            self.ended.push_back(call.id.clone());
+            if self.ended.len() > REPORTS {
+                self.ended.pop_front();
+            }
+        } else if let EventKind::ModelStepStarted { .. } = kind {
             self.clear();
         } else if let EventKind::MessageAppended { message, .. } = kind
             && message.as_assistant().is_some()
@@ -173,8 +248,9 @@ fn text_of(message: &Message) -> String {
 mod tests {
     use std::sync::Arc;
 
-    use harness::core::OpId;
-    use harness::core::message::AssistantMessage;
+    use harness::core::message::{AssistantMessage, ToolCall};
+    use harness::core::tool::ToolOutcome;
+    use harness::core::{Json, Millis, OpId};
 
     use super::super::answer::DeltaReceiver as _;
     use super::super::sim::feed::{SimFeed, ThreadFeed};
@@ -238,6 +314,8 @@ mod tests {
         let line = |event: &ThreadEvent| {
             if let ThreadEvent::Delta(DeltaPart::Text(text)) = event {
                 text.clone()
+            } else if let ThreadEvent::ToolUpdate { call, .. } = event {
+                format!("progress of {}", call.id)
             } else {
                 RESTART.to_owned()
             }
@@ -321,5 +399,38 @@ mod tests {
         reader.upto = 600;
         reader.came(4, 0, &["Tea"]);
         reader.check(&[]);
+    }
+
+    fn tool(id: &str) -> Arc<ToolCall> {
+        Arc::new(ToolCall::new(id, "look", Json::empty_object()))
+    }
+
+    fn ended(id: &str) -> EventKind {
+        let outcome = Arc::new(ToolOutcome::text("done"));
+        EventKind::ToolFinished { call: tool(id), outcome, duration: Millis(1), note: None }
+    }
+
+    #[test]
+    fn progress_is_shown_between_the_start_of_a_call_and_its_end() {
+        let mut reader = Reader::new();
+        let came = |reader: &Reader, id: &str, shown: u64| {
+            let progress = ToolProgress { thread: THREAD.into(), shown, call: tool(id), content: Vec::new() };
+            reader.hub.progress(progress);
+        };
+        came(&reader, "c1", 6);
+        reader.upto = 5;
+        reader.check(&["read the log"]);
+        reader.read(5, &EventKind::ToolStarted { call: tool("c1") });
+        reader.check(&["progress of c1"]);
+        reader.check(&[]);
+        came(&reader, "c1", 6);
+        came(&reader, "c2", 6);
+        reader.read(6, &ended("c1"));
+        reader.check(&["progress of c2"]);
+        assert_eq!(
+            StreamDeltas::new(reader.hub.reader(&THREAD.into())).reported,
+            3,
+            "calls of earlier reports may have ended"
+        );
     }
 }

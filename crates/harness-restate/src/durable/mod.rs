@@ -34,7 +34,7 @@ mod step;
 pub(crate) mod storage;
 mod thread;
 
-pub use answer::{AnswerId, DeltaReceiver, DeltaSink};
+pub use answer::{AnswerId, DeltaReceiver, DeltaSink, ToolProgress};
 pub use blob::{Blob, BlobHash};
 pub use child::{ChildEnd, Delegation};
 pub use context::{

@@ -93,6 +93,7 @@ async fn effect(
     cancel: &Cancel,
 ) -> StepReply {
     let id = AnswerId::of(&ask);
+    let updates = deltas.as_ref().and_then(|sink| sink.progress_of(&ask));
     let StepAsk { origin, op, what, turn, deadline, left, agents, delegation, child, layers: saved, .. } =
         ask;
     let failed = |why: &str| stepped(Time::default(), &what, what.failed(why), None);
@@ -104,6 +105,7 @@ async fn effect(
     // The effects of a call that delegates are those of its child.
     let is_over = child.is_some();
     ports.children = child.map(|child| Arc::new(*child) as _);
+    ports.updates = updates.or(ports.updates);
     if was_lost && !is_over && matches!(what, Op::Tool { .. }) {
         return stepped(ports.clock.now(), &what, Reply::Interrupted { partial: None }, None);
     }

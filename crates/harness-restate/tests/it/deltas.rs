@@ -1,13 +1,16 @@
 //! Deltas of answers: whatever is lost, those of the last attempt at an answer are the text of its message.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::future::poll_fn;
 use std::sync::Arc;
+use std::task::Poll;
 
 use harness::core::event::EventKind;
 use harness::core::port::DeltaPart;
 use harness::core::{Millis, Time};
+use harness::runtime::ThreadEvent;
 use harness_restate::durable::sim::SimFaults;
-use harness_restate::durable::{AnswerId, DeltaReceiver, DeltaSink, LogEntry, SimEngine};
+use harness_restate::durable::{AnswerId, DeltaReceiver, DeltaSink, LogEntry, SimEngine, ToolProgress};
 use parking_lot::Mutex;
 
 use super::kept::events;
@@ -29,6 +32,10 @@ impl DeltaReceiver for Attempts {
 
     fn end(&self, answer: &AnswerId) {
         self.0.lock().get_mut(answer).unwrap().1 = true;
+    }
+
+    fn progress(&self, progress: ToolProgress) {
+        assert_eq!(progress.thread, thread());
     }
 }
 
@@ -96,4 +103,28 @@ fn the_deltas_of_the_last_attempt_are_the_text_of_the_message() {
         most = most.max(attempts.len());
     }
     assert_eq!(most, 2, "some crash loses an attempt");
+}
+
+#[test]
+fn progress_of_a_tool_is_shown_while_it_is_at_work() {
+    let engine = SimEngine::new(SimFaults::default());
+    let (script, clock) = (script(), Arc::new(engine.clock()));
+    let host = Arc::new(Host::new(&script, clock, client(engine.client(), engine.clock())));
+    engine.client().send("first", Time(0), &thread(), say("first", script.said[0], PROMPT));
+    let (mut stream, mut told) = (engine.client().events(&thread()), Vec::new());
+    let listener = poll_fn(|_| {
+        while let Some(event) = stream.try_next() {
+            match event {
+                ThreadEvent::Event(event) => told.push(event.kind.name().to_owned()),
+                ThreadEvent::ToolUpdate { call, content } => {
+                    told.push(format!("{}: {}", call.id, content[0].as_text().unwrap()));
+                }
+                _ => {}
+            }
+        }
+        Poll::<()>::Pending
+    });
+    engine.play(&host, listener);
+    let of_tools = told.iter().filter(|told| told.starts_with("tool_") || told.starts_with("c-"));
+    assert_eq!(of_tools.collect::<Vec<_>>(), ["tool_started", "c-look: half of it", "tool_finished"]);
 }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use harness::core::decide::{GateVerdict, gate};
 use harness::core::driver::Ports;
 use harness::core::machine::CallDecision;
-use harness::core::message::{ApprovalRequest, AssistantMessage, Message, ToolCall};
+use harness::core::message::{ApprovalRequest, AssistantMessage, Block, Message, ToolCall};
 use harness::core::port::{
     Checked, Clock, Control, DeltaPart, Deltas, DynModel as _, Model, ModelFault, ModelFaultCode,
     ModelRequest, Review, RunNext, Secret, SingleAgent, TurnEnd,
@@ -238,6 +238,7 @@ fn tools(note: &Note, clock: &Arc<dyn Clock>) -> Vec<Arc<dyn DynTool>> {
             async move {
                 let call = format!("{name} {}", cx.idempotency_key());
                 note(format!("begun {call}"));
+                cx.emit(vec![Block::text("half of it")]);
                 clock.sleep_until(clock.now().after(Millis(10))).await;
                 note(format!("done {call}"));
                 match name {

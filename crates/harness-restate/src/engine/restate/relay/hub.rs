@@ -10,8 +10,8 @@ use tokio::sync::Notify;
 use tokio::sync::futures::Notified;
 
 use super::{ANSWER_BYTES, Push, Pushed, PushedAnswer, size_of};
-use crate::durable::AnswerId;
-use crate::durable::deltas::AnswerFeed;
+use crate::durable::deltas::{AnswerFeed, Reports};
+use crate::durable::{AnswerId, ToolProgress};
 
 /// Receives deltas and notices of workers for the readers of this process.
 ///
@@ -33,6 +33,7 @@ struct State {
     /// Notices so far.
     changes: u64,
     answer: Option<Answer>,
+    reports: Reports,
 }
 
 #[derive(Debug)]
@@ -79,6 +80,12 @@ impl RelayHub {
                 reply.unread.push(answer.id.thread);
             }
         }
+        for report in push.reports {
+            match self.feed(&report.thread) {
+                Some(feed) => feed.report(report),
+                None => reply.unread.push(report.thread),
+            }
+        }
         for thread in push.changed {
             match self.feed(&thread) {
                 Some(feed) => feed.change(),
@@ -123,6 +130,11 @@ impl Feed {
         self.grown.notified()
     }
 
+    fn report(&self, progress: ToolProgress) {
+        self.state.lock().reports.push(progress);
+        self.grown.notify_waiters();
+    }
+
     fn change(&self) {
         self.state.lock().changes += 1;
         self.grown.notify_waiters();
@@ -160,6 +172,14 @@ impl AnswerFeed for FeedReader {
         let answer = state.answer.as_ref()?;
         let parts = answer.parts.get(from(&answer.id)..).unwrap_or_default().to_vec();
         Some((answer.id.clone(), parts)).filter(|(_, parts)| !parts.is_empty())
+    }
+
+    fn report(&self, from: u64) -> Option<(u64, ToolProgress)> {
+        self.feed.state.lock().reports.get(from)
+    }
+
+    fn reported(&self) -> u64 {
+        self.feed.state.lock().reports.end()
     }
 }
 

@@ -1,4 +1,4 @@
-//! Deltas and notices from workers to front ends: best effort, beside the log.
+//! Deltas, progress of tools and notices from workers to front ends: best effort, beside the log.
 //!
 //! A worker sends what is new to every front end that it knows, in small batches. The front end replies which threads have
 //! readers there and how much of each answer it has. So a worker sends the text of an answer from its start to a reader that
@@ -14,7 +14,7 @@ use harness::core::port::DeltaPart;
 use secrecy::SecretString;
 use serde::{Deserialize, Serialize};
 
-use crate::durable::AnswerId;
+use crate::durable::{AnswerId, ToolProgress};
 
 pub use hub::RelayHub;
 pub(super) use hub::{Feed, FeedReader};
@@ -40,6 +40,9 @@ struct Push {
     /// Answers in progress.
     #[serde(default)]
     answers: Vec<PushedAnswer>,
+    /// Progress of tools.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    reports: Vec<ToolProgress>,
     /// Threads that changed: their logs may have grown.
     #[serde(default)]
     changed: Vec<ThreadId>,

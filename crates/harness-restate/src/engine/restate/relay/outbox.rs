@@ -3,15 +3,16 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
 use std::time::Duration;
 
-use harness::core::ThreadId;
 use harness::core::port::DeltaPart;
+use harness::core::{Json, ThreadId};
 use parking_lot::Mutex;
 use tokio::sync::Notify;
 use tokio::sync::futures::Notified;
 use tokio::time::Instant;
 
 use super::{ANSWER_BYTES, Push, Pushed, PushedAnswer, size_of};
-use crate::durable::{AnswerId, DeltaReceiver};
+use crate::durable::deltas::Reports;
+use crate::durable::{AnswerId, DeltaReceiver, ToolProgress};
 
 /// How long a worker sends nothing about a thread to a front end without readers of it: at first, and at most.
 const PAUSES: (Duration, Duration) = (Duration::from_millis(100), Duration::from_secs(1));
@@ -63,6 +64,7 @@ struct State {
     /// The threads that changed last, and the number of those before.
     changed: VecDeque<ThreadId>,
     forgotten: u64,
+    reports: Reports,
 }
 
 /// Messages of a worker for front ends. Bounded, and never waited for.
@@ -78,6 +80,8 @@ pub(super) struct Lane {
     /// Answers that were seen here, and the notices.
     seen: u64,
     noticed: u64,
+    /// Number of the next report of a tool.
+    reported: u64,
     /// The number of deltas that the front end has of each answer; `None` when it wants no more.
     have: HashMap<u64, Option<usize>>,
     /// Notices to send.
@@ -103,6 +107,11 @@ pub(super) struct Batch {
 }
 
 impl Outbox {
+    /// A front end that has nothing yet.
+    pub(super) fn lane(&self) -> Lane {
+        Lane { reported: self.state.lock().reports.end(), ..Lane::default() }
+    }
+
     /// Completes when there is more.
     pub(super) fn grown(&self) -> Notified<'_> {
         self.grown.notified()
@@ -145,8 +154,20 @@ impl Outbox {
                 break;
             }
         }
+        while bytes < BATCH
+            && let Some((number, report)) = state.reports.get(lane.reported)
+        {
+            lane.reported = number + 1;
+            if lane.unread.contains_key(&report.thread) {
+                lane.changed.insert(report.thread);
+            } else {
+                bytes += Json::size_of(&report);
+                push.reports.push(report);
+            }
+        }
         push.changed = lane.due(now);
-        (!push.answers.is_empty() || !push.changed.is_empty()).then_some(Batch { push, answers })
+        let is_empty = push.answers.is_empty() && push.reports.is_empty() && push.changed.is_empty();
+        (!is_empty).then_some(Batch { push, answers })
     }
 }
 
@@ -237,5 +258,10 @@ impl DeltaReceiver for Outbox {
         if let Some(answer) = state.answers.values_mut().rev().find(|known| known.id == *answer) {
             answer.ended = Some(now);
         }
+    }
+
+    fn progress(&self, progress: ToolProgress) {
+        self.state.lock().reports.push(progress);
+        self.grown.notify_waiters();
     }
 }

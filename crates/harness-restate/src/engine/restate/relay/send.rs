@@ -14,7 +14,7 @@ use secrecy::ExposeSecret as _;
 use tokio::task::{AbortHandle, JoinSet};
 use tokio::time::Instant;
 
-use super::outbox::{Lane, Outbox};
+use super::outbox::Outbox;
 use super::{PATH, Push, Pushed, RelayError, Token};
 use crate::engine::restate::engine::url;
 
@@ -129,7 +129,7 @@ impl FrontEnd {
 
     /// Sends batches for ever. A front end that fails is tried again in pauses, and gets what it missed of answers in progress.
     async fn follow(self, outbox: Arc<Outbox>) -> Infallible {
-        let (mut lane, mut retry) = (Lane::default(), RETRY.0);
+        let (mut lane, mut retry) = (outbox.lane(), RETRY.0);
         loop {
             let mut grown = pin!(outbox.grown());
             grown.as_mut().enable();

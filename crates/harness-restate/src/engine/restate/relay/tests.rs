@@ -3,8 +3,9 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use harness::core::message::{Block, ToolCall};
 use harness::core::port::DeltaPart;
-use harness::core::{Cancel, OpId, ThreadId};
+use harness::core::{Cancel, Json as CoreJson, OpId, ThreadId};
 use tokio::net::TcpListener;
 use tokio::time::Instant;
 
@@ -57,6 +58,26 @@ fn read(reader: &FeedReader) -> String {
 }
 
 #[test]
+fn progress_of_tools_goes_to_readers() {
+    let (outbox, hub, now) = (Outbox::default(), RelayHub::new(), Instant::now());
+    let report = |thread: &str, text: &str| {
+        let call = Arc::new(ToolCall::new("c1", "look", CoreJson::empty_object()));
+        ToolProgress { thread: thread.into(), shown: 3, call, content: vec![Block::text(text)] }
+    };
+    outbox.progress(report("t1", "before the front end came"));
+    let (mut lane, reader) = (outbox.lane(), hub.reader(&"t1".into()));
+    outbox.progress(report("t1", "a half"));
+    outbox.progress(report("t2", "nobody looks"));
+    hand_over(&outbox, &mut lane, &hub, now);
+    assert_eq!(reader.report(0), Some((0, report("t1", "a half"))));
+    assert_eq!(reader.report(1), None);
+    assert_eq!(hub.reader(&"t1".into()).reported(), 1, "a later reader does not have it");
+    outbox.progress(report("t2", "nobody looks"));
+    assert!(outbox.batch(&mut lane, now).is_none(), "the front end has no reader of it");
+    assert!(lane.asks_at().is_some());
+}
+
+#[test]
 fn deltas_are_joined_until_they_are_sent() {
     let (outbox, mut lane, hub, now) = (Outbox::default(), Lane::default(), RelayHub::new(), Instant::now());
     let (reader, id) = (hub.reader(&"t1".into()), answer("t1", 4, 0));
@@ -91,7 +112,7 @@ fn about_a_thread_without_readers_a_front_end_is_asked_in_pauses() {
         assert_eq!(lane.asks_at(), Some(after(asked)));
         let batch = outbox.batch(&mut lane, after(asked)).unwrap();
         assert_eq!((answers(Some(&batch)).len(), changed(Some(&batch))), (0, vec!["t1"]), "{asked}");
-        let reply = hub.take(Push { answers: Vec::new(), changed: batch.push.changed.clone() });
+        let reply = hub.take(Push { changed: batch.push.changed.clone(), ..Push::default() });
         lane.sent(&batch, reply, after(asked));
         assert!(outbox.batch(&mut lane, after(asked)).is_none());
         assert_eq!(lane.asks_at(), Some(after(next)));
