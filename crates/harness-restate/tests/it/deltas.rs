@@ -126,5 +126,6 @@ fn progress_of_a_tool_is_shown_while_it_is_at_work() {
     });
     engine.play(&host, listener);
     let of_tools = told.iter().filter(|told| told.starts_with("tool_") || told.starts_with("c-"));
-    assert_eq!(of_tools.collect::<Vec<_>>(), ["tool_started", "c-look: half of it", "tool_finished"]);
+    let expected = ["tool_requested", "tool_started", "c-look: half of it", "tool_finished"];
+    assert_eq!(of_tools.collect::<Vec<_>>(), expected);
 }

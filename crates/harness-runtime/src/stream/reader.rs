@@ -33,8 +33,8 @@ pub enum StreamItem {
         /// The event.
         event: ThreadEvent,
     },
-    /// Something happened that has no number, because no log keeps it: deltas of a thread on a durable engine. Best
-    /// effort; the next message has the whole text.
+    /// Something happened that has no number, because no log keeps it: deltas and progress of tools of a thread on a durable
+    /// engine. Best effort; the next message has the whole text.
     Transient {
         /// The event.
         event: ThreadEvent,

@@ -939,7 +939,8 @@ export type ThreadEvent = {
   /** Output of a call in progress. */
   data: {
     type: "tool_update";
-    seq: number;
+    /** Absent where no log keeps progress: on a durable engine. */
+    seq?: number;
     /** Call that is running. */
     call: ToolCall;
     /** Its output so far. */

@@ -79,7 +79,9 @@ pub(crate) enum SseEvent<'a> {
     AnswerRestarted,
     /// Output of a call in progress.
     ToolUpdate {
-        seq: u64,
+        /// Absent where no log keeps progress: on a durable engine.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        seq: Option<u64>,
         /// Call that is running.
         call: &'a ToolCall,
         /// Its output so far.
@@ -106,6 +108,9 @@ pub(crate) fn transient_frame(event: &ThreadEvent) -> Option<Frame> {
     if let ThreadEvent::Delta(part) = event {
         return Some(Frame::new(None, "delta", &SseEvent::Delta { seq: None, part }));
     }
+    if let ThreadEvent::ToolUpdate { call, content } = event {
+        return Some(Frame::new(None, "tool_update", &SseEvent::ToolUpdate { seq: None, call, content }));
+    }
     let is_restart = matches!(event, ThreadEvent::AnswerRestarted);
     is_restart.then(|| Frame::new(None, "answer_restarted", &SseEvent::AnswerRestarted))
 }
@@ -128,7 +133,7 @@ pub(crate) fn frame(seq: u64, event: &ThreadEvent) -> Option<Frame> {
         ThreadEvent::Event(event) => ("event", SseEvent::Event { seq, event }),
         ThreadEvent::Delta(part) => ("delta", SseEvent::Delta { seq: Some(seq), part }),
         ThreadEvent::ToolUpdate { call, content } => {
-            ("tool_update", SseEvent::ToolUpdate { seq, call, content })
+            ("tool_update", SseEvent::ToolUpdate { seq: Some(seq), call, content })
         }
         ThreadEvent::RunEnded(report) => {
             ("run_ended", SseEvent::RunEnded { seq, report: (&**report).into() })

@@ -28,7 +28,7 @@ use crate::durable::{
 /// A thread exists from its first request on. Requests return when they are stored. A dropped future may have sent its
 /// request. A message with an [entry id](harness::runtime::ThreadMessage::entry) may be sent again: a thread accepts an id once.
 ///
-/// Events have no changes of the queue, and deltas of answers only with a [`relay`](Self::relay). Numbers of events have gaps.
+/// Events have no changes of the queue, and deltas of answers and progress of tools only with a [`relay`](Self::relay). Numbers of events have gaps.
 /// Compaction on request and starting from a checkpoint are not supported ([`RuntimeError::Unsupported`]). Calls of a parked run
 /// are decided, not resumed (`engine.refused`). A run that resumes a continuation which does not fit ends with the error. A
 /// given history has up to 128 KiB. Lists of all threads or approvals need [`Engine::admin`]: `engine.no_admin`.
