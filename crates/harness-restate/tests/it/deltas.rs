@@ -114,12 +114,10 @@ fn progress_of_a_tool_is_shown_while_it_is_at_work() {
     let (mut stream, mut told) = (engine.client().events(&thread()), Vec::new());
     let listener = poll_fn(|_| {
         while let Some(event) = stream.try_next() {
-            match event {
-                ThreadEvent::Event(event) => told.push(event.kind.name().to_owned()),
-                ThreadEvent::ToolUpdate { call, content } => {
-                    told.push(format!("{}: {}", call.id, content[0].as_text().unwrap()));
-                }
-                _ => {}
+            if let ThreadEvent::Event(event) = event {
+                told.push(event.kind.name().to_owned());
+            } else if let ThreadEvent::ToolUpdate { call, content } = event {
+                told.push(format!("{}: {}", call.id, content[0].as_text().unwrap()));
             }
         }
         Poll::<()>::Pending
