@@ -101,18 +101,18 @@ impl DeltaSink {
     pub(super) fn progress_of(&self, ask: &StepAsk) -> Option<Arc<dyn ToolUpdates>> {
         let is_known = matches!(ask.what, Op::Tool { .. }) && ask.shown > ask.log;
         let thread = ask.origin.thread.clone().filter(|_| is_known)?;
-        Some(Arc::new(Reports { sink: self.clone(), thread, shown: ask.shown }))
+        Some(Arc::new(Reporter { sink: self.clone(), thread, shown: ask.shown }))
     }
 }
 
 /// The reports of one call on their way to a sink.
-struct Reports {
+struct Reporter {
     sink: DeltaSink,
     thread: ThreadId,
     shown: u64,
 }
 
-impl ToolUpdates for Reports {
+impl ToolUpdates for Reporter {
     fn update(&self, call: &Arc<ToolCall>, content: Vec<Block>) {
         if Json::size_of(&content) > PROGRESS_BYTES {
             return;

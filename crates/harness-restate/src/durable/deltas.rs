@@ -14,7 +14,7 @@ use super::answer::{AnswerId, ToolProgress};
 const LOOK_BACK: u64 = 256;
 
 /// Reports of tools that are kept for the readers of a thread, at most; the oldest are dropped.
-pub(crate) const REPORTS: usize = 256;
+pub(crate) const REPORTS: usize = 64;
 
 /// Deltas of the answers of a thread, and progress of its tools, that a reader has.
 pub(crate) trait AnswerFeed {

@@ -34,7 +34,8 @@ pub struct DriveOptions {
     pub park_after: Millis,
     /// Journal entries after which a run rolls over before its next iteration. Default 200.
     pub entries: u64,
-    /// Bytes of the replies of steps after which a run rolls over before its next iteration. Default 4 MiB.
+    /// Bytes of the replies of steps, and of states of memory layers, after which a run rolls over before its next iteration. Default
+    /// 4 MiB.
     pub bytes: u64,
     /// Age of an invocation after which a run rolls over before its next iteration. Default 10 minutes.
     pub age: Millis,
@@ -221,7 +222,7 @@ struct Driver<'r, C, S> {
     input: DriveInput,
     /// Journal entries of this invocation.
     entries: u64,
-    /// Bytes of the replies of its steps.
+    /// Bytes of the replies of its steps, and of the states of layers.
     bytes: u64,
     /// How the thread delivers messages.
     delivery: DeliveryRules,
@@ -282,6 +283,7 @@ impl<C: DurableContext, S: ThreadStore + 'static> Driver<'_, C, S> {
         let first = self.input.first;
         let work = Segment { slot: slot.clone(), ports: self.ports.clone(), thread, first, reader };
         let inputs = self.ctx.segment(work).await?;
+        self.bytes += inputs.iter().map(|input| layers::size_of(input.layers.as_ref())).sum::<u64>();
         let mut running = slot.take().ok_or(Stopped::Over)?;
         if !std::mem::take(&mut running.is_ahead) {
             for TimedInput { at, mut input, agent, layers } in inputs {
@@ -525,7 +527,7 @@ impl<C: DurableContext, S: ThreadStore + 'static> Driver<'_, C, S> {
     }
 
     fn stepped(&mut self, running: &mut Running, handle: Handle, step: StepReply) {
-        self.bytes = self.bytes.saturating_add(step.bytes);
+        self.bytes = self.bytes.saturating_add(step.bytes + layers::size_of(step.layers.as_ref()));
         let Some(op) = self.steps.remove(&handle) else { return };
         running.layers = step.layers.or(running.layers.take());
         if let Some(spent) = step.spent {

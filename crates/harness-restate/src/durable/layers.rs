@@ -12,6 +12,11 @@ pub(super) const fn asks(op: &Op) -> bool {
     matches!(op, Op::LayerStore { .. } | Op::Complete { .. })
 }
 
+/// Bytes of states in an entry of the journal.
+pub(super) fn size_of(layers: Option<&Json>) -> u64 {
+    layers.map_or(0, |layers| layers.text().len() as u64)
+}
+
 /// Puts the layers of this process where the run is.
 pub(super) fn restore(ports: &Ports, origin: &Origin, saved: Option<&Json>) {
     if let Some(layers) = &ports.layers {
