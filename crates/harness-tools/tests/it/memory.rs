@@ -49,8 +49,10 @@ fn storage_is_a_directory_or_a_database() {
     assert_eq!(stored(url), Path::new(url));
     check(
         "  storage: mysql://db.internal/support\n  layers:\n    scratchpad: {}\n",
-        &["F:3:12: the state of layers cannot be stored at a URL of `mysql`; write a directory, or \
-           `postgres://HOST/DATABASE`"],
+        &[
+            "F:3:12: memory.storage: the state of layers cannot be stored at a URL of `mysql`; write a directory, or \
+           `postgres://HOST/DATABASE`",
+        ],
     );
 }
 
