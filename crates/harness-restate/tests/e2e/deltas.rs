@@ -108,6 +108,28 @@ pub(crate) fn another_front_end_sees_deltas() {
     });
 }
 
+pub(crate) fn another_front_end_sees_progress() {
+    run(async {
+        let cluster = Cluster::of_servers(1, "");
+        let (front, other) = (Front::with_relay(&cluster).await, Front::with_relay(&cluster).await);
+        let url = cluster.add_workers(2).await;
+        cluster.register(&url).await;
+        start(&front, "front-progress.1").await;
+        let seen = follow(&other, "front-progress.1", "full").await;
+        prompt(&front, "front-progress.1").await;
+        let events = read(seen).await;
+        let kind = |(_, frame): &(i64, Frame)| match frame.event.as_str() {
+            "tool_update" => Some((frame.id, frame.data["content"][0]["text"].as_str()?.to_owned())),
+            _ => Some((None, frame.data["event"]["type"].as_str()?.to_owned())),
+        };
+        let told: Vec<_> = events.iter().filter_map(kind).collect();
+        let at = |word: &str| told.iter().position(|(_, told)| told == word).unwrap();
+        let (began, half, ended) = (at("tool_started"), at("half of it"), at("tool_finished"));
+        assert!(began < half && half < ended, "{told:?}");
+        assert_eq!(told[half].0, None, "it has no number");
+    });
+}
+
 /// Delays of the events of the log, in ms.
 fn delays_of_log(events: &Timed) -> Vec<i64> {
     let at = |frame: &Frame| frame.data["event"]["at"].as_i64();

@@ -63,6 +63,7 @@ const CHECKS: &[Check] = &[
     ("cluster::a_parked_sub_agent_outlives_everything", front::a_parked_sub_agent_outlives_everything),
     ("cluster::a_front_end_aborts_a_run", front::a_front_end_aborts_a_run),
     ("cluster::another_front_end_sees_deltas", deltas::another_front_end_sees_deltas),
+    ("cluster::another_front_end_sees_progress", deltas::another_front_end_sees_progress),
     ("cluster::an_answer_of_a_killed_worker_starts_again", deltas::an_answer_of_a_killed_worker_starts_again),
     ("cluster::killed_workers_lose_nothing", kills::killed_workers_lose_nothing),
     ("cluster::a_killed_node_is_replaced_soon", load::a_killed_node_is_replaced_soon),

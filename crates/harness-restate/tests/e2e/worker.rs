@@ -70,6 +70,7 @@ fn front_scripts() -> Vec<Script> {
         },
         Script { hangs: Some(0), heeds: true, ..script("front-abort", Vec::new()) },
         Script { stamps: STAMPS, ..script("front-deltas", vec![calls(&["look"]), text("")]) },
+        script("front-progress", vec![calls(&["slow"]), text("Done.")]),
     ]
 }
 

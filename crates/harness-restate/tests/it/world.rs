@@ -239,7 +239,8 @@ fn tools(note: &Note, clock: &Arc<dyn Clock>) -> Vec<Arc<dyn DynTool>> {
                 let call = format!("{name} {}", cx.idempotency_key());
                 note(format!("begun {call}"));
                 cx.emit(vec![Block::text("half of it")]);
-                clock.sleep_until(clock.now().after(Millis(10))).await;
+                let takes = if name == "slow" { Millis(1_000) } else { Millis(10) };
+                clock.sleep_until(clock.now().after(takes)).await;
                 note(format!("done {call}"));
                 match name {
                     "boom" => panic!("out of tea"),
@@ -258,6 +259,7 @@ fn tools(note: &Note, clock: &Arc<dyn Clock>) -> Vec<Arc<dyn DynTool>> {
     };
     vec![
         tool("look", RetryClass::Pure),
+        tool("slow", RetryClass::Pure),
         tool("boom", RetryClass::Pure),
         tool("leak", RetryClass::Pure),
         tool("huge", RetryClass::Pure),
