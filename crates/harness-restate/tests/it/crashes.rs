@@ -295,7 +295,7 @@ fn the_log_has_the_agents_of_events_for_those_who_read_it() {
         let EventKind::AgentPrepared { prepared } = event.kind else { return None };
         Some((prepared.instructions.to_string(), prepared.tools.len()))
     });
-    assert_eq!(prepared.collect::<Vec<_>>(), [(INSTRUCTIONS.to_owned(), 7)]);
+    assert_eq!(prepared.collect::<Vec<_>>(), [(INSTRUCTIONS.to_owned(), 8)]);
 }
 
 #[test]
