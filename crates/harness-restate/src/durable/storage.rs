@@ -22,7 +22,7 @@ const KNOWN: &str = "known";
 /// Before the names of values.
 const VALUE: &str = "value/";
 /// Before the names of directories.
-const FOLDER: &str = "directory/";
+const DIRECTORY: &str = "directory/";
 
 /// A request to a directory. Each may be delivered twice.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -95,7 +95,7 @@ pub trait DirectoryService: Send + Sync {
 ///
 /// ```
 /// use harness::core::Json;
-/// use harness::host::{DynStorage, Storage as _};
+/// use harness::host::Storage as _;
 /// use harness_restate::durable::sim::SimFaults;
 /// use harness_restate::durable::{EngineStorage, SimEngine};
 ///
@@ -214,9 +214,9 @@ pub(crate) async fn handle<C: DirectoryContext>(
     let mut reply = DirectoryReply::default();
     match ask {
         DirectoryAsk::Set { name, value } => add(ctx, &format!("{VALUE}{name}"), &value).await?,
-        DirectoryAsk::Adopt { name } => add(ctx, &format!("{FOLDER}{name}"), &Json::null()).await?,
+        DirectoryAsk::Adopt { name } => add(ctx, &format!("{DIRECTORY}{name}"), &Json::null()).await?,
         DirectoryAsk::Delete { name } => remove(ctx, &format!("{VALUE}{name}")).await?,
-        DirectoryAsk::Disown { name } => remove(ctx, &format!("{FOLDER}{name}")).await?,
+        DirectoryAsk::Disown { name } => remove(ctx, &format!("{DIRECTORY}{name}")).await?,
         DirectoryAsk::Get { names } => {
             for name in names {
                 if let Some(value) = ctx.value(&format!("{VALUE}{name}")).await? {
@@ -228,7 +228,7 @@ pub(crate) async fn handle<C: DirectoryContext>(
             let entries = ctx.entries().await?;
             let behind = |start| entries.iter().filter_map(move |entry| entry.strip_prefix(start));
             reply.names = behind(VALUE).map(str::to_owned).collect();
-            reply.directories = behind(FOLDER).map(str::to_owned).collect();
+            reply.directories = behind(DIRECTORY).map(str::to_owned).collect();
         }
     }
     Ok(reply)

@@ -1,4 +1,4 @@
-//! Directorys of the storage of an engine.
+//! Directories of the storage of an engine.
 
 use std::collections::BTreeMap;
 
