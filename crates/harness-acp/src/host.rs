@@ -8,7 +8,7 @@ use agent_client_protocol::v1::schema::McpServer;
 use harness::core::ThreadId;
 use harness::core::port::{ApprovalAsk, Approver, Decision, Ids};
 use harness::runtime::{Runtime, Thread};
-use harness::tools::{Modes, StandingApprovals};
+use harness::tools::{StandingApprovals, ThreadMode};
 
 use crate::error::HostFault;
 
@@ -122,8 +122,8 @@ impl Approver for EditorApprover {
 pub struct Opened {
     /// The thread. Its name is the name of the session.
     pub thread: Thread,
-    /// The modes of this conversation, when it has any. The host sees to it that they count: the gate, the tools.
-    pub modes: Option<Modes>,
+    /// The mode of this conversation, when it has any. The host sees to it that modes count: the gate, the tools.
+    pub mode: Option<ThreadMode>,
     /// The approver that the thread was made with, when it is one that asks the editor. Without, the thread is given
     /// one, in place of what it has; sub-agents then keep theirs.
     pub approver: Option<EditorApprover>,
@@ -132,7 +132,7 @@ pub struct Opened {
 impl Opened {
     /// A thread without modes, which is given an approver.
     pub fn new(thread: Thread) -> Self {
-        Self { thread, modes: None, approver: None }
+        Self { thread, mode: None, approver: None }
     }
 }
 

@@ -9,7 +9,7 @@
 //! | `session/new`, `session/load`, `session/resume`, `session/list` | [`Host::begin`], [`Host::load`], [`Host::list`] |
 //! | `session/prompt` with text, images, resources and links | one message of the user; `/name` and `/skill:name` are expanded |
 //! | `session/cancel`, `$/cancel_request` | the run is aborted; the prompt is answered with `cancelled` |
-//! | `session/set_mode` | the modes of [`Opened::modes`] |
+//! | `session/set_mode` | the modes of [`Opened::mode`] |
 //! | `session/close`; the end of the stream | runs are aborted, the thread is closed by [`Host::close`] |
 //!
 //! | thread | message to the client |

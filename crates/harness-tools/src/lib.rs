@@ -135,7 +135,7 @@ pub use background::{BackgroundAgents, TaskRecord, TaskStatus};
 pub use command::{CommandSpec, CommandTool, Input};
 pub use duplicates::{DuplicateGuard, DuplicateOptions};
 pub use error::ToolsError;
-pub use modes::{Mode, ModeCalls, ModeNotes, Modes};
+pub use modes::{Mode, ModeCalls, ModeNotes, Modes, ThreadMode};
 pub use programs::SystemPrograms;
 pub use registry::{
     BudgetSetting, LayerKind, LayerScope, LayerSetting, MAX_FILE, MAX_OUTPUT, MAX_TIMEOUT, MIN_OUTPUT,

@@ -170,21 +170,21 @@ struct PlanModes(Modes);
 
 impl PlanModes {
     /// Sets a mode that the model knows of; modes of other names stay as they are.
-    fn set(&self, name: &str) {
+    fn set(&self, cx: &LayerCx, name: &str) {
         if self.0.all().iter().any(|mode| &*mode.name == name) {
-            let _ = self.0.restore(name);
+            let _ = self.0.of(cx.execution.thread.as_ref()).restore(name);
         }
     }
 }
 
 impl PlanHost for PlanModes {
-    fn enter<'a>(&'a self, _: &'a LayerCx) -> BoxFuture<'a, Result<Option<String>, MemoryError>> {
-        self.set("plan");
+    fn enter<'a>(&'a self, cx: &'a LayerCx) -> BoxFuture<'a, Result<Option<String>, MemoryError>> {
+        self.set(cx, "plan");
         Box::pin(async { Ok(None) })
     }
 
-    fn leave(&self) {
-        self.set("execute");
+    fn leave(&self, cx: &LayerCx) {
+        self.set(cx, "execute");
     }
 }
 

@@ -202,8 +202,9 @@ fn prepare(
     }
     Some(Arc::new(move |setup: &mut RunSetup| {
         if let Some(modes) = &modes {
-            setup.mode = modes.stop_mode(setup.mode);
-            setup.steering = setup.steering.take().map(|queue| Arc::new(modes.notes(Some(queue))) as _);
+            let mode = modes.of(&setup.thread);
+            setup.mode = mode.stop_mode(setup.mode);
+            setup.steering = setup.steering.take().map(|queue| Arc::new(mode.notes(Some(queue))) as _);
         }
         if let Some(bound) = &around.bound {
             let overrides = match &setup.context {

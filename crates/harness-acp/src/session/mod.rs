@@ -15,7 +15,7 @@ use agent_client_protocol::{Client, Error, RequestCancellation};
 use harness::core::message::UserMessage;
 use harness::core::{Cancel, Outcome};
 use harness::runtime::{Report, Thread};
-use harness::tools::{Modes, StandingApprovals};
+use harness::tools::{StandingApprovals, ThreadMode};
 use parking_lot::Mutex;
 use tokio::sync::{Semaphore, mpsc, oneshot};
 
@@ -48,7 +48,7 @@ impl Line {
 pub(crate) struct Session {
     pub(crate) id: SessionId,
     pub(crate) thread: Thread,
-    modes: Option<Modes>,
+    mode: Option<ThreadMode>,
     jobs: mpsc::Sender<Job>,
     /// Stops the prompt that is being answered.
     prompting: Mutex<Option<Cancel>>,
@@ -57,7 +57,7 @@ pub(crate) struct Session {
 impl Session {
     /// Follows the thread from now on, and asks the client about the calls that it holds.
     pub(crate) fn open(opened: Opened, cwd: PathBuf, line: Line) -> Arc<Self> {
-        let Opened { thread, modes, approver } = opened;
+        let Opened { thread, mode, approver } = opened;
         let (jobs, waiting) = mpsc::channel(MOST_JOBS);
         let id = SessionId::from(thread.id().as_str().to_owned());
         let asker = EditorAsker::new(jobs.clone());
@@ -65,7 +65,7 @@ impl Session {
         if !approver.is_some_and(|approver| approver.connect(asks.clone())) {
             thread.configure(|config| config.ports.approver = Some(Arc::new(asks)));
         }
-        let session = Arc::new(Self { id, thread, modes, jobs, prompting: Mutex::default() });
+        let session = Arc::new(Self { id, thread, mode, jobs, prompting: Mutex::default() });
         Pump::new(&session, cwd, line).start(waiting);
         session
     }
@@ -153,19 +153,19 @@ impl Session {
 
     /// The modes as the client lists them.
     pub(crate) fn modes(&self) -> Option<SessionModeState> {
-        let modes = self.modes.as_ref()?;
-        let all = modes.all().iter().map(|mode| {
+        let mode = self.mode.as_ref()?;
+        let all = mode.all().iter().map(|mode| {
             SessionMode::new(mode.name.to_string(), mode.name.to_string()).description(mode.meaning.clone())
         });
-        Some(SessionModeState::new(modes.current().name.to_string(), all.collect()))
+        Some(SessionModeState::new(mode.current().name.to_string(), all.collect()))
     }
 
     /// Another mode.
     pub(crate) fn set_mode(&self, name: &str) -> Result<(), Error> {
-        let Some(modes) = &self.modes else {
+        let Some(mode) = &self.mode else {
             return Err(Error::invalid_params().data(format!("session `{}` has no modes", self.id)));
         };
-        modes.set(name).map_err(|error| Error::invalid_params().data(error.to_string()))
+        mode.set(name).map_err(|error| Error::invalid_params().data(error.to_string()))
     }
 
     /// Stops the current run and waits for its end.

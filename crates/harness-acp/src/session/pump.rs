@@ -9,7 +9,7 @@ use agent_client_protocol::v1::schema::{
 };
 use harness::core::port::ApprovalAsk;
 use harness::runtime::{StartAt, Stream, StreamItem, Thread};
-use harness::tools::Modes;
+use harness::tools::ThreadMode;
 use tokio::sync::{mpsc, oneshot};
 
 use super::permission::{self, Choice};
@@ -37,9 +37,9 @@ pub(super) struct Pump {
     id: SessionId,
     thread: Thread,
     session: Weak<Session>,
-    modes: Option<Modes>,
-    /// The mode that the client knows of.
-    mode: Option<Arc<str>>,
+    mode: Option<ThreadMode>,
+    /// Name of the mode that the client knows of.
+    shown: Option<Arc<str>>,
     line: Line,
     mapper: UpdateMapper,
     events: Stream,
@@ -47,13 +47,13 @@ pub(super) struct Pump {
 
 impl Pump {
     pub(super) fn new(session: &Arc<Session>, cwd: PathBuf, line: Line) -> Self {
-        let modes = session.modes.clone();
+        let mode = session.mode.clone();
         Self {
             id: session.id.clone(),
             thread: session.thread.clone(),
             session: Arc::downgrade(session),
-            mode: modes.as_ref().map(|modes| Arc::clone(&modes.current().name)),
-            modes,
+            shown: mode.as_ref().map(|mode| Arc::clone(&mode.current().name)),
+            mode,
             line,
             mapper: UpdateMapper::new(cwd),
             events: session.thread.events(StartAt::Live),
@@ -116,14 +116,14 @@ impl Pump {
 
     /// The mode, when it was changed by the model or by the host.
     async fn send_mode(&mut self) -> bool {
-        let Some(current) = self.modes.as_ref().map(|modes| Arc::clone(&modes.current().name)) else {
+        let Some(current) = self.mode.as_ref().map(|mode| Arc::clone(&mode.current().name)) else {
             return true;
         };
-        if self.mode.as_ref() == Some(&current) {
+        if self.shown.as_ref() == Some(&current) {
             return true;
         }
         let update = CurrentModeUpdate::new(current.to_string());
-        self.mode = Some(current);
+        self.shown = Some(current);
         self.line.send(&self.id, SessionUpdate::CurrentModeUpdate(update)).await
     }
 

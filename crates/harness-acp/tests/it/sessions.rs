@@ -181,7 +181,7 @@ impl Host for OneFolder {
             return Err(HostFault::refused(why).with_hint("open /desk"));
         }
         let mut opened = self.threads.begin(setup).await?;
-        opened.modes = Some(self.modes.clone());
+        opened.mode = Some(self.modes.of(opened.thread.id()));
         Ok(opened)
     }
 

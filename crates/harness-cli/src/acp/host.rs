@@ -78,7 +78,7 @@ impl CommandLine {
         let thread = threads.runtime.thread(id.clone());
         let servers = mcp::connect(&thread, setup, &env::surroundings(), &self.clock).await;
         let mut opened = Opened::new(thread);
-        (opened.approver, opened.modes) = (Some(approver), threads.modes());
+        (opened.approver, opened.mode) = (Some(approver), threads.modes().map(|modes| modes.of(id)));
         self.open.lock().insert(id.clone(), Open { threads, servers });
         Ok(opened)
     }

@@ -27,9 +27,10 @@ impl Approver for Decider {
             Self::Person { standing, modes } => (standing, modes),
         };
         let def = ask.proposed.def.clone();
+        let mode = modes.as_ref().map(|modes| modes.of(ask.proposed.origin.thread.as_ref()));
         let decision = standing.decide(ask).await;
         // The mode may have been changed while the call was pending.
-        let mode = modes.as_ref().map(Modes::current).filter(|mode| !mode.allows(&def));
+        let mode = mode.map(|mode| mode.current()).filter(|mode| !mode.allows(&def));
         match (decision, mode) {
             (Decision::Granted, Some(mode)) => {
                 let reason =

@@ -11,7 +11,7 @@ use harness::core::tool::DynTool;
 use harness::host::process::Sandbox;
 use harness::tools::{
     FileEdits, FolderWorkspace, Keep, Mode, ModeCalls, Modes, ShellPolicy, ShellTool, StandingApprovals,
-    WorkTools, WorkspaceOptions, WorkspaceTools,
+    ThreadMode, WorkTools, WorkspaceOptions, WorkspaceTools,
 };
 
 use crate::error::CliError;
@@ -97,17 +97,18 @@ impl Assistant {
         let modes = self.modes.clone();
         let is_edit =
             |ask: &ApprovalAsk| matches!(ask.proposed.call.name.as_str(), "file_edit" | "file_write");
-        approvals.always(move |ask| &*modes.current().name == ACCEPT && is_edit(ask))
+        let mode = move |ask: &ApprovalAsk| modes.of(ask.proposed.origin.thread.as_ref()).current();
+        approvals.always(move |ask| &*mode(ask).name == ACCEPT && is_edit(ask))
     }
 }
 
 /// Changes to the next mode.
-pub(super) fn next_mode(modes: &Modes) {
-    let (now, all) = (modes.current(), modes.all());
+pub(super) fn next_mode(mode: &ThreadMode) {
+    let (now, all) = (mode.current(), mode.all());
     let at = all.iter().position(|mode| mode.name == now.name).unwrap_or(0);
     if let Some(next) = all.get(at + 1).or_else(|| all.first()) {
         // It is one of them.
-        let _ = modes.set(&next.name);
+        let _ = mode.set(&next.name);
     }
 }
 
@@ -145,10 +146,11 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let clock: Arc<dyn Clock> = Arc::new(SystemClock::new());
         let assistant = Assistant::open(folder.path(), &clock).unwrap();
-        let mut seen = vec![assistant.modes.current().name.to_string()];
+        let mode = assistant.modes.of(None);
+        let mut seen = vec![mode.current().name.to_string()];
         for _ in 0..3 {
-            next_mode(&assistant.modes);
-            seen.push(assistant.modes.current().name.to_string());
+            next_mode(&mode);
+            seen.push(mode.current().name.to_string());
         }
         assert_eq!(seen, [ASK, ACCEPT, PLAN, ASK]);
     }
@@ -158,8 +160,9 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let clock: Arc<dyn Clock> = Arc::new(SystemClock::new());
         let assistant = Assistant::open(folder.path(), &clock).unwrap();
-        assistant.modes.set(PLAN).unwrap();
-        let mode = assistant.modes.current();
+        let mode = assistant.modes.of(None);
+        mode.set(PLAN).unwrap();
+        let mode = mode.current();
         let denied = assistant.tools.iter().map(|tool| tool.tool_def()).filter(|def| !mode.allows(def));
         let denied: Vec<&str> = denied.map(|def| def.name.as_str()).collect();
         assert_eq!(denied, ["file_write", "file_edit", "shell"]);

@@ -14,7 +14,7 @@ use harness::runtime::template::expand_command;
 use harness::runtime::{Approvals, StartAt, Stream, Thread};
 use harness::session::Location;
 use harness::system::SystemClock;
-use harness::tools::{Modes, StandingApprovals};
+use harness::tools::{StandingApprovals, ThreadMode};
 use serde::{Deserialize, Serialize};
 
 use super::approver::{Decider, Previews, Prompts};
@@ -226,14 +226,11 @@ impl Conversation {
             None => ThreadId::from(format!("chat-{:x}", now.0)),
         };
         self.go_to(thread);
-        if let Some(modes) = self.modes() {
-            modes.renew();
-        }
         Ok(())
     }
 
     fn go_to(&mut self, thread: ThreadId) {
-        let config = self.thread.config();
+        let (config, mode) = (self.thread.config(), self.mode());
         // Approvals are for one conversation.
         for rule in self.standing.rules() {
             self.standing.revoke(&rule);
@@ -241,6 +238,10 @@ impl Conversation {
         self.thread = self.threads.runtime.thread(thread);
         // What was changed by commands holds on.
         self.thread.configure(|fresh| *fresh = config);
+        if let (Some(before), Some(mode)) = (mode, self.mode()) {
+            // It is one of them.
+            let _ = mode.set(&before.current().name);
+        }
     }
 
     /// Removes the last messages and returns the text of the first of them.
@@ -253,10 +254,10 @@ impl Conversation {
         self.store.undo(self.thread.id(), count, self.now())
     }
 
-    /// Modes of the assistant, or those that the registry file declares.
-    pub(super) fn modes(&self) -> Option<Modes> {
-        let modes = self.assistant.as_ref().map(|assistant| assistant.modes.clone());
-        modes.or_else(|| self.threads.modes())
+    /// Mode of the conversation, of the assistant's modes or those that the registry file declares.
+    pub(super) fn mode(&self) -> Option<ThreadMode> {
+        let modes = self.assistant.as_ref().map(|assistant| &assistant.modes);
+        modes.or_else(|| self.threads.modes()).map(|modes| modes.of(self.thread.id()))
     }
 
     /// Context window of the current model in tokens, if it is known.

@@ -113,9 +113,9 @@ impl Threads {
         })
     }
 
-    /// The modes that the registry names, shared by all of these conversations.
-    pub(crate) fn modes(&self) -> Option<Modes> {
-        self.registry.as_ref().and_then(Registry::modes).cloned()
+    /// The modes that the registry names.
+    pub(crate) fn modes(&self) -> Option<&Modes> {
+        self.registry.as_ref().and_then(Registry::modes)
     }
 
     /// Ends all conversations, and the programs of their tools.

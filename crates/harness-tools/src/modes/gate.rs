@@ -6,8 +6,8 @@ use super::{Modes, SET};
 
 /// Denies calls that the mode does not allow; the model reads why, and the turn continues.
 pub(super) fn of_modes(modes: Modes) -> Guarded<dyn DynGate> {
-    gate::func("mode", move |ask, _| {
-        let mode = modes.current();
+    gate::func("mode", move |ask, cx| {
+        let mode = modes.of(cx.origin.thread.as_ref()).current();
         if mode.allows(&ask.def) {
             return GateVerdict::Allow;
         }

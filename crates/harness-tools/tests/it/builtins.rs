@@ -194,7 +194,7 @@ fn a_file_tells_what_it_asks_of_the_program() {
     assert!(none.work_tools().is_some() && none.modes().is_none() && none.runner_slot().is_none());
     let modes = parse("  m: { builtin: modes, initial: execute, model_may_set: true }\n");
     let modes = modes.modes().unwrap();
-    assert_eq!(&*modes.current().name, "execute");
+    assert_eq!(&*modes.of(None).current().name, "execute");
     let text = "  t: { builtin: subagents, agents: { scout: { description: looks, instructions: Look., tools: [look] } } }\n";
     let registry = parse(text);
     let tools = registry.toolbox(registry.targets()).unwrap();

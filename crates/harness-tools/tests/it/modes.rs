@@ -2,20 +2,21 @@
 
 use std::sync::Arc;
 
+use harness_core::decide::{DecideCx, GateVerdict};
 use harness_core::driver::{Ports, drive};
 use harness_core::machine::Start;
 use harness_core::message::{AssistantMessage, Message, ToolCall};
 use harness_core::outcome::StopMode;
-use harness_core::port::{ApprovalAsk, Approver, Decision, DrainPoint, Steering};
+use harness_core::port::{ApprovalAsk, Approver, Decision, DrainPoint, ProposedCall, Steering};
 use harness_core::testing::{ModelStep, ScriptedModel, VirtualClock};
 use harness_core::tool::{DynTool, RetryClass, ToolDef, Toolbox, tool_fn};
 use harness_core::transcript::Transcript;
 use harness_core::turn::{Turn, TurnSpec};
-use harness_core::{Cancel, EntryId, Json, Origin, Time};
+use harness_core::{Cancel, EntryId, Json, Origin, ParentCall, Time};
 use harness_tools::{Keep, Mode, Modes, ToolsError, WorkTools};
 use parking_lot::Mutex;
 
-use crate::support::{ask, block_on};
+use crate::support::{ask, ask_of, block_on};
 
 #[derive(serde::Deserialize, schemars::JsonSchema)]
 struct Nothing {}
@@ -48,7 +49,7 @@ impl Conversation {
         tools.extend(modes.tools().tools().iter().cloned());
         ports.tools = Arc::new(Toolbox::new(tools));
         ports.gates.push(modes.gate());
-        ports.steering = Some(Arc::new(modes.notes(None)));
+        ports.steering = Some(Arc::new(modes.of(None).notes(None)));
         ports.approver = Some(Arc::new(approver.clone()));
         Self { modes, model: scripted, ports, log: Transcript::default() }
     }
@@ -104,11 +105,11 @@ fn a_change_by_the_host_is_told_once() {
     let modes = Modes::new(Mode::execute(), [Mode::plan()]);
     let mut conversation = Conversation::new(modes, answers, &Yes::default());
     conversation.prompt("a");
-    conversation.modes.set("plan").unwrap();
+    conversation.modes.of(None).set("plan").unwrap();
     conversation.prompt("b");
     conversation.prompt("c");
-    conversation.modes.set("execute").unwrap();
-    conversation.modes.set("plan").unwrap();
+    conversation.modes.of(None).set("execute").unwrap();
+    conversation.modes.of(None).set("plan").unwrap();
     conversation.prompt("d");
     assert_eq!(
         conversation.said(),
@@ -147,40 +148,58 @@ fn the_tools_tell_which_modes_there_are() {
         ask(&tools, "mode_set", r#"{"mode":"slow"}"#),
         "success\n{\"mode\":\"slow\",\"meaning\":\"Take your time.\"}"
     );
-    assert_eq!(&*modes.current().name, "slow");
+    let mode = modes.of(None);
+    assert_eq!(&*mode.current().name, "slow");
     let unknown = "failed unknown_mode\nunknown mode `fast`; available: `quick` and `slow`";
     assert_eq!(ask(&tools, "mode_set", r#"{"mode":"fast"}"#), unknown);
-    let error: ToolsError = modes.set("fast").unwrap_err();
-    assert_eq!((error.kind(), &*modes.current().name), ("tools.mode_unknown", "slow"));
-    modes.restore("quick").unwrap();
-    assert_eq!(modes.notes(None).waiting(), [], "what a stored conversation knows is not told again");
+    let error: ToolsError = mode.set("fast").unwrap_err();
+    assert_eq!((error.kind(), &*mode.current().name), ("tools.mode_unknown", "slow"));
+    mode.restore("quick").unwrap();
+    assert_eq!(mode.notes(None).waiting(), [], "what a stored conversation knows is not told again");
 }
 
 #[test]
-fn a_new_conversation_is_told_the_mode_unless_it_is_the_first_and_allows_all() {
+fn a_new_conversation_is_notified_of_the_mode_unless_it_is_the_first_and_allows_all() {
     let modes = Modes::new(Mode::new("quick", "Be quick."), [Mode::new("slow", "Take your time.")]);
-    let notes = modes.notes(None);
-    modes.set("slow").unwrap();
-    let told: Vec<_> = notes.waiting().into_iter().map(|(id, _)| id).collect();
-    notes.injected(&told);
-    assert_eq!(notes.waiting(), []);
-    modes.renew();
-    assert_eq!(notes.waiting().len(), 1);
-    modes.set("quick").unwrap();
-    modes.renew();
-    assert_eq!(notes.waiting(), []);
-    let planning = Modes::plan_and_execute();
-    planning.renew();
-    assert_eq!(planning.notes(None).waiting().len(), 1);
+    let notes = |modes: &Modes, mode: &str| {
+        let new = modes.of(None);
+        new.set(mode).unwrap();
+        new.notes(None).waiting().len()
+    };
+    assert_eq!((notes(&modes, "slow"), notes(&modes, "quick")), (1, 0));
+    assert_eq!(notes(&Modes::plan_and_execute(), "plan"), 1);
+}
+
+#[test]
+fn each_thread_has_its_mode_which_its_sub_agents_share() {
+    let modes = Modes::new(Mode::execute(), [Mode::plan()]).model_may_set();
+    let origin = |thread: &str| {
+        let mut origin = Origin::default();
+        origin.thread = Some(thread.into());
+        origin
+    };
+    let (first, second) = (origin("first"), origin("second"));
+    let child = first.child(ParentCall::new("c1", "main", &first));
+    assert!(!ask_of(first.clone(), &modes.tools(), "mode_set", r#"{"mode":"plan"}"#).is_error());
+    let pays = |origin: Origin| {
+        let call = Arc::new(ToolCall::new("c", "pay", Json::empty_object()));
+        let call = ProposedCall::new(call, ToolDef::new("pay", ""), "main".into(), 1);
+        let cx = DecideCx::new(Transcript::default().prefix(), Arc::new(origin), Cancel::never(), Time(0));
+        let clock = VirtualClock::frozen(Time(0));
+        let decision = block_on(modes.gate().decide(&call, &cx, &clock)).answer.unwrap();
+        decision.verdict == GateVerdict::Allow
+    };
+    assert_eq!([pays(first), pays(child), pays(second.clone())], [false, false, true]);
+    assert_eq!(&*modes.of(second.thread.as_ref()).current().name, "execute");
 }
 
 #[test]
 fn a_mode_of_planning_is_interactive() {
-    let modes = Modes::plan_and_execute();
+    let mode = Modes::plan_and_execute().of(None);
     let strict = StopMode::StrictAutomation;
-    assert_eq!(modes.stop_mode(strict), StopMode::Interactive);
-    modes.set("execute").unwrap();
-    assert_eq!(modes.stop_mode(strict), strict);
+    assert_eq!(mode.stop_mode(strict), StopMode::Interactive);
+    mode.set("execute").unwrap();
+    assert_eq!(mode.stop_mode(strict), strict);
 }
 
 /// Whether a tool may be called while a plan is made.
@@ -224,7 +243,7 @@ impl Steering for Queue {
 #[test]
 fn a_note_comes_before_what_waits_and_extends_no_answer() {
     let (modes, queue) = (Modes::plan_and_execute(), Arc::new(Queue::default()));
-    let notes = modes.notes(Some(queue.clone()));
+    let notes = modes.of(None).notes(Some(queue.clone()));
     let ids = |point| notes.waiting_at(point).into_iter().map(|(id, _)| id).collect::<Vec<_>>();
     assert_eq!(ids(DrainPoint::Answer), ["q1"]);
     assert_eq!(ids(DrainPoint::Begin), ["mode-note-0", "q1"]);

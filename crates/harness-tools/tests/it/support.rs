@@ -4,9 +4,9 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use harness_core::Json;
 use harness_core::message::ToolCall;
 use harness_core::tool::{Tool, ToolCx, ToolDef, ToolOutcome, ToolRegistry};
+use harness_core::{Json, Origin};
 use harness_host::process::{Environment, ProgramSpec};
 use harness_tools::{CommandSpec, CommandTool};
 
@@ -67,10 +67,15 @@ pub(crate) fn told(outcome: &ToolOutcome) -> String {
 
 /// A call of a tool of a registry, in a run of that name.
 pub(crate) fn ask_in(run: &str, tools: &impl ToolRegistry, name: &str, arguments: &str) -> ToolOutcome {
+    let mut origin = Origin::default();
+    origin.run = Some(run.into());
+    ask_of(origin, tools, name, arguments)
+}
+
+/// A call of a tool of a registry, with these ids.
+pub(crate) fn ask_of(origin: Origin, tools: &impl ToolRegistry, name: &str, arguments: &str) -> ToolOutcome {
     let call = ToolCall::new("call-7", name, Json::parse(arguments).unwrap());
     let mut cx = ToolCx::for_call(Arc::new(call));
-    let mut origin = harness_core::Origin::default();
-    origin.run = Some(run.into());
     cx.origin = Arc::new(origin);
     block_on(tools.call(cx)).unwrap()
 }

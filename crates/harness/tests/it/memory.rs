@@ -125,7 +125,7 @@ async fn plan_mode_is_the_mode_of_the_agents() {
     harness.prompt("plan it").await.unwrap();
     let seen = model.seen();
     assert!(seen[2].contains(r#""mode":"plan""#), "{seen:?}");
-    assert_eq!(&*switch.current().name, "execute");
+    assert_eq!(&*switch.of(harness.thread().id()).current().name, "execute");
 }
 
 #[cfg(all(feature = "sqlite", feature = "schema-validation"))]

@@ -199,10 +199,29 @@ async fn a_plan_changes_nothing_and_is_interactive() {
     let planned = said(&harness.prompt("Pay.").await.unwrap());
     assert!(planned.iter().any(|text| text.starts_with("The mode is `plan` from now on.")), "{planned:?}");
     assert!(planned.iter().any(|text| text.starts_with("`pay` may change something")), "{planned:?}");
-    modes.set("execute").unwrap();
+    modes.of(harness.thread().id()).set("execute").unwrap();
     let done = said(&harness.prompt("Go on.").await.unwrap());
     assert!(done.iter().any(|text| text == "paid"), "{done:?}");
     assert!(done.iter().any(|text| text.starts_with("The mode is `execute` from now on.")), "{done:?}");
+}
+
+#[tokio::test]
+async fn each_thread_of_a_runtime_has_its_mode() {
+    let steps = [
+        call("c1", "mode_set", r#"{"mode":"execute"}"#),
+        call("c2", "pay", "{}"),
+        AssistantMessage::text("Paid."),
+        call("c3", "pay", "{}"),
+        AssistantMessage::text("I would pay."),
+    ];
+    let modes = Modes::plan_and_execute().model_may_set();
+    let runtime = Harness::new(Script::new(steps)).tool(pay()).modes(modes).build_runtime().unwrap();
+    let says_paid = async |thread: &str| {
+        let report = runtime.thread(thread).prompt("Pay.").await.unwrap();
+        report.transcript.iter().any(|message| message.joined_text() == "paid")
+    };
+    assert!(says_paid("first").await);
+    assert!(!says_paid("second").await);
 }
 
 #[tokio::test]

@@ -199,7 +199,7 @@ impl Desk {
         let waiting =
             waiting.map(|entry| Waiting { entry: entry.id, text: attach::shown(entry.message.content()) });
         self.app.set_waiting(waiting.collect());
-        let mode = self.chat.modes().map(|modes| modes.current().name.to_string());
+        let mode = self.chat.mode().map(|mode| mode.current().name.to_string());
         if std::mem::replace(&mut self.app.about_mut().mode, mode.clone()) != mode {
             self.mode_since = self.chat.now();
         }
@@ -313,8 +313,8 @@ impl Desk {
                 }
             }
             Action::NextMode => {
-                if let Some(modes) = self.chat.modes() {
-                    next_mode(&modes);
+                if let Some(mode) = self.chat.mode() {
+                    next_mode(&mode);
                 }
             }
             Action::Wipe | Action::Draft | Action::Transcript | Action::Suspend | Action::Quit => {}

@@ -40,7 +40,7 @@ pub trait PlanHost: Send + Sync {
     }
 
     /// Planning ended: the plan is executed or was cancelled. The default does nothing.
-    fn leave(&self) {}
+    fn leave(&self, _cx: &LayerCx) {}
 }
 
 /// Plan mode: the agent writes down requirements and steps. Meanwhile, tools that may change something
@@ -136,7 +136,7 @@ impl Plan {
                 let approved = action == Action::Execute && self.is_approved(state, cx).await?;
                 let said = session::exit(state, action, approved);
                 if let (Some(host), true) = (&self.host, state.phase != PlanPhase::Planning) {
-                    host.leave();
+                    host.leave(cx);
                 }
                 said
             }
