@@ -166,8 +166,8 @@ fn warn_of_process_state(threads: &Threads) {
         let parts = parts.join(", ");
         let _ = writeln!(
             terminal::messages(),
-            "warning: {parts} of the registry file are kept in one process; a run that continues on another worker \
-             does not have them"
+            "warning: {parts} of the registry file are kept in one process; a run that continues on another worker, \
+             and a sub-agent, does not have them"
         );
     }
 }
