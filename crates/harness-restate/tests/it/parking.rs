@@ -187,3 +187,32 @@ fn a_tool_that_waits_for_an_approval_of_its_own_is_performed_again() {
         assert!(engine.clock().now() >= after(2));
     }
 }
+
+#[test]
+fn a_call_may_be_decided_as_an_earlier_run_showed_it() {
+    let answers = vec![calls(&["sign-1", "sign-2"]), text("Signed once.")];
+    let (engine, host) = engine(&Script { answers, said: vec!["Order tea."], ..Script::default() });
+    let digest = |engine: &SimEngine, call: &str| {
+        let state = engine.thread(&thread()).unwrap();
+        let held: Vec<_> = state.approvals().cloned().collect();
+        held.into_iter().find(|held| held.call().as_str() == call).unwrap().proposed.digest()
+    };
+    let engine = engine.with_stop(after(1));
+    engine.run(&host);
+    let [first, second] = ["c-sign-1", "c-sign-2"].map(|call| digest(&engine, call));
+    let decide = |decided: CallDecision, digest| ThreadAsk::Decide(decided.having_seen(digest));
+    engine.client().send("1", after(2), &thread(), decide(CallDecision::granted("c-sign-1"), first.clone()));
+    // The run that goes on with the first decision leaves the second call parked, as it was shown.
+    let engine = engine.with_stop(after(2).after(Millis(20_000)));
+    engine.run(&host);
+    assert_eq!(status(&engine, "t1"), ThreadStatus::Parked("t1-2".into()));
+    let at = after(2).after(Millis(30_000));
+    engine.client().send("2", at, &thread(), decide(CallDecision::denied("c-sign-2", "no"), first));
+    engine.client().send("3", at, &thread(), decide(CallDecision::denied("c-sign-2", "no"), second));
+    let engine = engine.with_stop(after(3));
+    engine.run(&host);
+    let Some(ThreadReply::Refused(why)) = engine.client().reply("2") else { panic!("another call") };
+    assert!(why.starts_with("other_call: "), "{why}");
+    assert_eq!(engine.client().reply("3"), Some(ThreadReply::Accepted(Some("t1-3".into()))));
+    assert_eq!(results(&engine, &thread()), ["sign tea", "Denied: no"]);
+}
