@@ -64,7 +64,7 @@ pub enum Record {
     CallFinished {
         /// The call as it runs.
         call: Arc<ToolCall>,
-        /// The attempt, from 1.
+        /// The attempt, from 1; 0 if a person denied the call before it started.
         attempt: u32,
         /// Whether a restart may repeat it.
         class: RetryClass,

@@ -56,7 +56,7 @@ pub enum Entry<'a> {
     CallFinished {
         /// Call.
         call: &'a CallId,
-        /// Attempt, starting at 1.
+        /// Attempt, starting at 1; 0 if a person denied the call before it started.
         attempt: u32,
         /// Rule for repeating it.
         class: &'a RetryClass,
@@ -93,14 +93,14 @@ pub enum Durability {
     Sync,
 }
 
-/// Call that started, without a result among the messages.
+/// Call that started or was denied, without a result among the messages.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct OpenCall {
     /// Call id.
     pub call: CallId,
-    /// Last attempt.
+    /// Last attempt; 0 if a person denied the call before it started.
     pub attempt: u32,
     /// Rule for repeating it.
     pub class: RetryClass,
@@ -112,6 +112,11 @@ impl OpenCall {
     /// Creates a started call.
     pub fn new(call: CallId, attempt: u32, class: RetryClass, result: Option<Arc<Message>>) -> Self {
         Self { call, attempt, class, result }
+    }
+
+    /// Whether it has started; a call that a person denied before has not.
+    pub fn has_started(&self) -> bool {
+        self.attempt > 0
     }
 }
 

@@ -18,7 +18,7 @@ use crate::machine::{Cx, Start};
 use crate::message::{FinishReason, Message, ToolCall};
 use crate::outcome::{Purpose, TotalUsage};
 use crate::port::{Decision, OpenCall};
-use crate::tool::{RetryClass, ToolOutcome, ToolStatus};
+use crate::tool::{RetryClass, ToolStatus};
 use crate::transcript::{Prefix, Transcript};
 
 /// The usage of a turn in an earlier process.
@@ -108,13 +108,21 @@ impl Opening {
     fn settle_open_calls(&self, turn: &mut TurnCx<'_>, start: &Start, continues: bool) -> Option<Box<Batch>> {
         let open = find_last(turn.cx.log).filter(|open| open.answered < open.calls.len())?;
         let mut batch = reopened(turn, &open);
+        let mut is_next = true;
         for slot in batch.slots.iter_mut().skip(open.answered) {
             let before = start.open_calls.iter().find(|open| open.call == slot.call.id);
-            if take_decision(&mut turn.cx, slot, start, before.is_some()) {
+            if take_decision(&mut turn.cx, slot, start, before) {
+                if let Some(denied) = slot.finished().filter(|_| !is_next) {
+                    slot.store_aside(&mut turn.cx, denied);
+                }
+                is_next &= slot.finished().is_some();
                 continue;
             }
             let how = settle_open(&turn.cx, slot, before, continues && !open.broken);
-            self.count_repaired(turn, how);
+            is_next &= slot.finished().is_some();
+            if before.is_some_and(OpenCall::has_started) {
+                self.count_repaired(turn, how);
+            }
             let call = &slot.call;
             turn.cx.event(|| EventKind::CallRepaired { call: Arc::clone(call), how });
         }
@@ -161,12 +169,12 @@ fn reopened(turn: &TurnCx<'_>, open: &Open) -> Box<Batch> {
 
 /// Applies the decision about a parked call: one that never started, or whose work waits. Returns whether that settles it; a
 /// call that may run now is repaired like any other.
-fn take_decision(cx: &mut Cx<'_>, slot: &mut CallState, start: &Start, has_started: bool) -> bool {
+fn take_decision(cx: &mut Cx<'_>, slot: &mut CallState, start: &Start, before: Option<&OpenCall>) -> bool {
     let pending = start.continuation.iter().flat_map(|made| &made.pending);
     let Some(parked) = pending.into_iter().find(|parked| parked.call_id == slot.call.id) else {
         return false;
     };
-    if start.decisions.is_empty() || has_started && parked.work.is_none() {
+    if start.decisions.is_empty() || before.is_some() && parked.work.is_none() {
         return false;
     }
     let given = start.decisions.iter().find(|decided| decided.call == slot.call.id);
@@ -194,8 +202,10 @@ fn take_decision(cx: &mut Cx<'_>, slot: &mut CallState, start: &Start, has_start
             false
         }
         Decision::Denied { reason } => {
-            let outcome = ToolOutcome::error("tool_blocked", format!("Denied: {reason}"));
-            slot.progress = answered(cx, slot, &outcome);
+            if slot.work.is_none() {
+                slot.attempt = 0;
+            }
+            slot.progress = answered(cx, slot, Finished::denied(&reason));
             true
         }
         Decision::Later => {
@@ -208,8 +218,10 @@ fn take_decision(cx: &mut Cx<'_>, slot: &mut CallState, start: &Start, has_start
 /// Decides about one open call.
 fn settle_open(cx: &Cx<'_>, slot: &mut CallState, before: Option<&OpenCall>, continues: bool) -> RepairHow {
     match before {
-        Some(OpenCall { result: Some(result), .. }) => {
-            slot.progress = Progress::Finished(Finished::of_message(Arc::clone(result), true));
+        Some(before @ OpenCall { result: Some(result), .. }) => {
+            let (result, ran) = (Arc::clone(result), before.has_started());
+            let recovered = Finished { is_denied: !ran, ..Finished::of_message(result, ran) };
+            slot.progress = Progress::Finished(recovered);
             RepairHow::Recovered
         }
         Some(before) if may_repeat(slot, before.class) => {
@@ -218,22 +230,22 @@ fn settle_open(cx: &Cx<'_>, slot: &mut CallState, before: Option<&OpenCall>, con
             RepairHow::Rerun
         }
         Some(_) => {
-            slot.progress = answered(cx, slot, &interrupted(ToolStatus::Cancelled));
+            slot.progress = answered(cx, slot, Finished::not_run(interrupted(ToolStatus::Cancelled)));
             RepairHow::Interrupted
         }
         None if continues => RepairHow::Run,
         None => {
             let outcome = not_run_outcome("the turn that asked for it ended before the call started");
-            slot.progress = answered(cx, slot, &outcome);
+            slot.progress = answered(cx, slot, Finished::not_run(outcome));
             RepairHow::NotRun
         }
     }
 }
 
 /// The state of a call that gets its result without running.
-fn answered(cx: &Cx<'_>, slot: &CallState, outcome: &ToolOutcome) -> Progress {
-    let message = Message::ToolResult(outcome.to_message(&slot.call, None, cx.now));
-    Progress::Finished(Finished::of_message(Arc::new(message), false))
+fn answered(cx: &Cx<'_>, slot: &CallState, finished: Finished) -> Progress {
+    let message = Arc::new(Message::ToolResult(finished.outcome.to_message(&slot.call, None, cx.now)));
+    Progress::Finished(Finished { is_denied: finished.is_denied, ..Finished::of_message(message, false) })
 }
 
 /// Both the class at the time and the class now must allow it.

@@ -315,6 +315,27 @@ fn several_calls_are_decided_one_after_the_other() {
 }
 
 #[test]
+fn a_denial_holds_while_another_call_waits() {
+    let (parked, before) = park(Shop::new(&[("c1", "pay"), ("c2", "pay"), ("c3", "look")]));
+    let (mut driver, open) = reopen(&parked, as_it_was);
+    let denied = Resume::decided([CallDecision::denied("c2", "no")]);
+    let parked = end(driver.run(start(&before, denied, &driver, open).expect("it fits")));
+    let continuation = parked.continuation.as_deref().expect("a continuation");
+    let waiting: Vec<_> = continuation.pending.iter().map(|call| call.call_id.as_str()).collect();
+    assert_eq!((waiting, results(&driver).len()), (vec!["c1"], 0));
+    // What the gates and tools permit now does not matter.
+    let harmless_now = |shop: &mut Shop| shop.pay.requires_approval = false;
+    let (mut driver, open) = reopen(&driver, harmless_now);
+    let start = start(continuation, granted("c1"), &driver, open).expect("it fits");
+    let end = end(driver.run(start));
+    assert_eq!(results(&driver), ["ran c1", "Denied: no", "ran c3"]);
+    assert_eq!(
+        (driver.outside().ran(), end.usage.tool_calls),
+        (r#"c1 {"cents":5}; c3 {"cents":5}"#.to_owned(), 1)
+    );
+}
+
+#[test]
 fn what_was_put_off_is_parked_as_it_was() {
     let rewritten =
         Shop::new(&[("c1", "pay"), ("c2", "pay")]).saying("c1", GateVerdict::Rewrite(json(r#"{"cents":6}"#)));
@@ -504,14 +525,14 @@ proptest! {
         say(&mut shop, &rounds[0].0);
         let mut at = driver(shop, Transcript::default());
         let mut ended = end(at.run(Start::prompt(Message::user("go"))));
-        let mut refused: Vec<CallId> = Vec::new();
+        let mut denied: Vec<CallId> = Vec::new();
         for (verdicts, decisions) in &rounds {
             let Some(continuation) = ended.continuation.clone() else { break };
             let decided: Vec<_> = continuation.pending.iter().zip(decisions)
                 .map(|(call, decision)| CallDecision::new(call.call_id.clone(), decision.clone()))
                 .collect();
-            refused.extend(decided.iter()
-                .filter(|decided| matches!(decided.decision, Decision::Denied { .. } | Decision::Later))
+            denied.extend(decided.iter()
+                .filter(|decided| matches!(decided.decision, Decision::Denied { .. }))
                 .map(|decided| decided.call.clone()));
             let before = at.outside().ran.clone();
             let (mut next, open) = reopen(&at, |shop| say(shop, verdicts));
@@ -524,6 +545,10 @@ proptest! {
                 let gate = verdicts[ids.iter().position(|id| decided.call == *id).expect("an id")].clone();
                 let refuses = matches!(gate, GateVerdict::Deny { .. } | GateVerdict::Halt { .. });
                 prop_assert!(!(ran && refuses), "{decided:?} {gate:?}");
+            }
+            for call in &denied {
+                prop_assert!(!next.outside().ran.contains_key(call), "{call} was denied");
+                prop_assert!(ended.continuation.iter().all(|made| made.pending.iter().all(|at| at.call_id != *call)));
             }
             prop_assert!(before.keys().all(|call| next.outside().ran[call].len() == 1));
             at = next;

@@ -12,6 +12,7 @@ use harness::runtime::{ApprovalDecision, RuntimeError, ThreadMessage, ThreadServ
 use harness_restate::durable::{LogEntry, ThreadStatus};
 use harness_restate::engine::restate::DurableThreads;
 use parking_lot::Mutex;
+use tokio::task::JoinSet;
 
 use crate::kept::{kept, laws_kept};
 use crate::processes::{Cluster, PAUSE, becomes, until, until_every};
@@ -20,8 +21,12 @@ use crate::world::{Act, LEVEL, PROMPT, Script, Way, edited};
 
 /// Plays the acts of scripts while models ask for them, until dropped.
 pub(crate) async fn play_acts(cluster: &Cluster) {
-    let (mut done, mut read) = (HashSet::new(), 0);
+    let (mut done, mut read, mut acts) = (HashSet::new(), 0, JoinSet::new());
     loop {
+        while let Some(played) = acts.try_join_next() {
+            let played: Result<(), RuntimeError> = played.unwrap();
+            played.unwrap();
+        }
         let lines = cluster.ledger_from(read);
         read += lines.len();
         for line in lines.into_iter().filter(|line| line.starts_with("act ")) {
@@ -32,7 +37,7 @@ pub(crate) async fn play_acts(cluster: &Cluster) {
                 let (of, number) = (answer.parse().unwrap(), at.parse().unwrap());
                 let act = act_of(&script_of(thread).unwrap(), of, number).clone();
                 let (threads, thread) = (cluster.threads(), ThreadId::from(thread));
-                tokio::spawn(async move { act_once(&threads, &thread, &name, &act).await.unwrap() });
+                acts.spawn(async move { act_once(&threads, &thread, &name, &act).await });
             }
         }
         tokio::time::sleep(PAUSE).await;

@@ -216,3 +216,26 @@ fn a_call_may_be_decided_as_an_earlier_run_showed_it() {
     assert_eq!(engine.client().reply("3"), Some(ThreadReply::Accepted(Some("t1-3".into()))));
     assert_eq!(results(&engine, &thread()), ["sign tea", "Denied: no"]);
 }
+
+#[test]
+fn a_denial_holds_while_another_call_is_parked() {
+    let answers = vec![calls(&["sign-1", "sign-2"]), text("Signed once.")];
+    let (engine, host) = engine(&Script { answers, said: vec!["Order tea."], ..Script::default() });
+    // The first call is parked after a minute; the run waits for the second one.
+    engine.client().send(
+        "1",
+        Time(70_000),
+        &thread(),
+        ThreadAsk::Decide(CallDecision::denied("c-sign-2", "no")),
+    );
+    let engine = engine.with_stop(after(1));
+    engine.run(&host);
+    assert_eq!(status(&engine, "t1"), ThreadStatus::Parked("t1-1".into()));
+    let held = engine.thread(&thread()).unwrap();
+    assert_eq!(held.approvals().map(|held| held.call().to_string()).collect::<Vec<_>>(), ["c-sign-1"]);
+    engine.client().send("2", after(2), &thread(), ThreadAsk::Decide(CallDecision::granted("c-sign-1")));
+    let engine = engine.with_stop(after(3));
+    engine.run(&host);
+    assert_eq!(status(&engine, "t1"), ThreadStatus::Idle);
+    assert_eq!(results(&engine, &thread()), ["sign tea", "Denied: no"]);
+}

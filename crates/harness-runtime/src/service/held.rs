@@ -94,9 +94,11 @@ impl HeldCalls {
 /// Pending calls at the end of an idle thread's transcript, which the thread settles when it
 /// resumes. Their tools are known only by name.
 pub(super) async fn parked(thread: &Thread) -> Result<Vec<ProposedCall>, RuntimeError> {
-    if thread.status() != Status::Idle {
-        return Ok(Vec::new());
-    }
+    if thread.status() == Status::Idle { open(thread).await } else { Ok(Vec::new()) }
+}
+
+/// Calls at the end of the transcript that have no result, as an idle thread shows them.
+async fn open(thread: &Thread) -> Result<Vec<ProposedCall>, RuntimeError> {
     let messages = thread.messages().await?;
     let mut answered = HashSet::new();
     for message in messages.iter().rev() {
@@ -125,28 +127,34 @@ fn proposed(thread: &Thread, answer: &AssistantMessage, call: &Arc<ToolCall>) ->
     }
 }
 
-/// Decides on a call. For a parked call, the thread resumes until it holds the call again.
+/// Decides on a call. For a parked call, the thread resumes until it holds the call again; that may be a run that another
+/// decision has resumed.
 pub(super) async fn decide(
     thread: &Thread,
     approvals: &Approvals,
     decided: &ApprovalDecision,
 ) -> Result<(), RuntimeError> {
     let ApprovalDecision { approval, digest, decision } = decided;
-    let is_held = approvals.held(thread.id()).iter().any(|held| held.id() == *approval);
-    let parked = if is_held { Vec::new() } else { parked(thread).await? };
-    let Some(parked) = parked.into_iter().find(|parked| parked.id() == *approval) else {
+    let parked = open(thread).await?.into_iter().find(|parked| parked.id() == *approval);
+    let is_idle = thread.status() == Status::Idle;
+    let Some(parked) = parked else {
         return approvals.decide(thread.id(), approval, digest, decision.clone());
     };
     if parked.digest() != *digest {
         return Err(other_call(decided, &parked));
     }
-    if let Some((continuation, _)) = thread.pending_work(&parked.call.id) {
+    if !is_idle {
+        // It may be decided already.
+        let given = approvals.decide(thread.id(), approval, digest, decision.clone());
+        let Err(RuntimeError::NotHeld { .. }) = given else { return given };
+    } else if let Some((continuation, _)) = thread.pending_work(&parked.call.id) {
         let about = CallDecision::new(parked.call.id.clone(), decision.clone());
         begin(thread.resume(ResumeFrom::continuation(continuation, Resume::decided([about]))))?;
         approvals.note_decided(thread.id(), approval, digest, decision);
         return Ok(());
+    } else {
+        begin(thread.resume(ResumeFrom::Transcript))?;
     }
-    begin(thread.resume(ResumeFrom::Transcript))?;
     let mut idle = pin!(thread.wait_idle());
     loop {
         let mut changed = pin!(approvals.changed());

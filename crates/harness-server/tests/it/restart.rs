@@ -56,6 +56,34 @@ async fn a_call_that_waits_is_decided_after_the_server_came_back() {
 }
 
 #[tokio::test]
+async fn calls_that_were_listed_together_are_decided_in_any_order() {
+    let folder = tempfile::tempdir().unwrap();
+    let server = serve(&folder).await;
+    server.client.create("a").await;
+    server.client.post("/v1/threads/a/prompt", json!({ "text": "pay 3 4" })).await;
+    while server.desk.approvals.all().is_empty() {
+        tokio::task::yield_now().await;
+    }
+    server.end().await;
+
+    let server = serve(&folder).await;
+    let listed = server.client.get("/v1/threads/a/approvals").await.body;
+    let decide = |at: usize, decision: serde_json::Value| {
+        let (client, call) = (&server.client, &listed["approvals"][at]);
+        let path = format!("/v1/threads/a/approvals/{}", call["id"].as_str().unwrap());
+        let body = json!({ "decision": decision, "reason": "no", "digest": call["digest"] });
+        async move { client.post(&path, body).await.status }
+    };
+    // The run that one decision resumes holds the calls one after the other, under other ids.
+    let given = tokio::join!(decide(1, json!("denied")), decide(0, json!("granted")));
+    assert_eq!(given, (204, 204));
+    assert_eq!(server.client.get("/v1/threads/a/response").await.body["text"], "Denied: no");
+    // Each may be repeated, and not changed.
+    assert_eq!((decide(0, json!("granted")).await, decide(1, json!("granted")).await), (204, 409));
+    server.end().await;
+}
+
+#[tokio::test]
 async fn attributes_of_a_thread_come_back() {
     let folder = tempfile::tempdir().unwrap();
     let server = serve(&folder).await;

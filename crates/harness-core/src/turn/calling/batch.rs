@@ -39,17 +39,37 @@ pub(in crate::turn) struct Finished {
     /// The error of its tool or registry itself.
     pub(in crate::turn) fault: Option<Fault>,
     pub(in crate::turn) ran: bool,
+    /// Whether a person denied the call.
+    pub(in crate::turn) is_denied: bool,
     /// How it differs from a plain result.
     pub(in crate::turn) note: Option<ResultNote>,
 }
 
 impl Finished {
     pub(in crate::turn) fn ran(outcome: Arc<ToolOutcome>, fault: Option<Fault>) -> Self {
-        Self { outcome, message: None, fault, ran: true, note: None }
+        Self { outcome, message: None, fault, ran: true, is_denied: false, note: None }
     }
 
     pub(in crate::turn) fn not_run(outcome: ToolOutcome) -> Self {
-        Self { outcome: Arc::new(outcome), message: None, fault: None, ran: false, note: None }
+        Self {
+            outcome: Arc::new(outcome),
+            message: None,
+            fault: None,
+            ran: false,
+            is_denied: false,
+            note: None,
+        }
+    }
+
+    /// The result of a call that a person denied.
+    pub(in crate::turn) fn denied(reason: &str) -> Self {
+        let outcome = ToolOutcome::error("tool_blocked", format!("Denied: {reason}"));
+        Self { is_denied: true, ..Self::not_run(outcome) }
+    }
+
+    /// Whether it is stored before its turn in call order: a later run must neither repeat the call nor ask about it again.
+    pub(in crate::turn) fn is_lasting(&self) -> bool {
+        self.ran || self.is_denied
     }
 
     /// A result of which only the message is known.
@@ -260,13 +280,13 @@ impl Batch {
         (0..).zip(&self.slots).filter(|(_, slot)| is_one(slot)).map(|(at, _)| at).collect()
     }
 
-    /// Calls that have started and whose results are not in the transcript.
+    /// Calls that have started, or were denied, and whose results are not in the transcript.
     pub(in crate::turn) fn started(&self) -> impl Iterator<Item = OpenCall> {
         self.slots.iter().skip(self.flushed).filter_map(|slot| {
             let finished = slot.finished();
             let result = finished.and_then(|finished| finished.message.clone());
             let is_open =
-                finished.is_none_or(|finished| finished.ran) && (slot.started.is_some() || result.is_some());
+                finished.is_none_or(Finished::is_lasting) && (slot.started.is_some() || result.is_some());
             is_open.then(|| OpenCall::new(slot.call.id.clone(), slot.attempt, slot.class, result))
         })
     }

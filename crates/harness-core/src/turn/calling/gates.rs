@@ -6,7 +6,7 @@
 use std::ops::ControlFlow::Continue;
 use std::sync::Arc;
 
-use super::batch::{Batch, CallState, Progress};
+use super::batch::{Batch, CallState, Finished, Progress};
 use super::results::not_performed;
 use crate::decide::{Answered, GateDecision, GateVerdict, Point};
 use crate::event::EventKind;
@@ -198,8 +198,8 @@ impl Batch {
             Decision::Granted => slot.progress = Progress::Ready,
             Decision::Later => slot.progress = Progress::Parked,
             Decision::Denied { reason } => {
-                let text = format!("Denied: {reason}");
-                return self.answer(turn, at, ToolOutcome::error("tool_blocked", text));
+                slot.attempt = 0;
+                return self.finish(turn, at, Finished::denied(&reason));
             }
             Decision::Edited(arguments) => {
                 slot.edit(arguments);

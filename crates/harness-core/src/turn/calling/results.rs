@@ -38,6 +38,16 @@ pub(in crate::turn) fn not_performed(slot: &CallState, outcome: ToolOutcome) -> 
     Finished { ran: slot.started.is_some(), ..Finished::not_run(interrupted(ToolStatus::Cancelled)) }
 }
 
+impl CallState {
+    /// Stores a result that must outlive this run, and whose turn in call order has not come.
+    pub(in crate::turn) fn store_aside(&self, cx: &mut Cx<'_>, finished: &Finished) {
+        if let Some(result) = finished.message.as_ref().filter(|_| finished.is_lasting()) {
+            let (call, result) = (Arc::clone(&self.call), Arc::clone(result));
+            cx.persist(Record::CallFinished { call, attempt: self.attempt, class: self.class, result });
+        }
+    }
+}
+
 impl Batch {
     /// Charges the usage of an attempt. Returns its outcome, and the error of its tool or registry itself.
     pub(in crate::turn) fn charge(
@@ -104,11 +114,8 @@ impl Batch {
         if is_next && at_once {
             cx.append_one(message);
         } else {
-            if finished.ran {
-                let (call, result) = (Arc::clone(&slot.call), Arc::clone(&message));
-                cx.persist(Record::CallFinished { call, attempt: slot.attempt, class: slot.class, result });
-            }
             finished.message = Some(message);
+            slot.store_aside(cx, &finished);
         }
         emit_result(cx, &slot.call, &finished, duration);
         slot.progress = Progress::Finished(finished);
