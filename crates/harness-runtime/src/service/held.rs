@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::FutureExt as _;
+use futures_util::future::join_all;
 use harness_core::machine::{CallDecision, Resume};
 use harness_core::message::{AssistantMessage, FinishReason, ToolCall};
 use harness_core::port::{Decision, ProposedCall};
@@ -193,16 +194,30 @@ fn other_call(decided: &ApprovalDecision, call: &ProposedCall) -> RuntimeError {
 
 /// Ends the runs that wait for decisions, with their calls parked.
 pub(super) async fn park_all(runtime: &Runtime, approvals: &Approvals) {
-    let mut parked = Vec::new();
-    for held in approvals.all() {
-        let Some(thread) = held.origin.thread.as_ref().and_then(|id| runtime.existing(id)) else { continue };
-        if approvals.decide(thread.id(), &held.id(), &held.digest(), Decision::Later).is_ok() {
-            parked.push(thread);
+    let waiting: HashSet<_> =
+        approvals.all().into_iter().filter_map(|held| held.origin.thread.clone()).collect();
+    let threads = waiting.iter().filter_map(|id| runtime.existing(id));
+    join_all(threads.map(|thread| park(thread, approvals))).await;
+}
+
+/// Puts off every call that a thread holds, until its run has ended: a run may hold one call after the other. Other calls of
+/// the same answer may still be at work; they have as long as aborted work has.
+async fn park(thread: Thread, approvals: &Approvals) {
+    let parked = async {
+        let mut idle = pin!(thread.wait_idle());
+        loop {
+            let mut changed = pin!(approvals.changed());
+            // From here on no change is missed.
+            let _ = changed.as_mut().now_or_never();
+            for held in approvals.held(thread.id()) {
+                // One that was decided meanwhile needs nothing.
+                let _ = approvals.decide(thread.id(), &held.id(), &held.digest(), Decision::Later);
+            }
+            tokio::select! {
+                () = idle.as_mut() => return,
+                () = changed => {}
+            }
         }
-    }
-    for thread in parked {
-        // Other calls of the same answer may still be at work: they have as long as aborted work has.
-        let grace = thread.config().ports.grace.duration();
-        let _ = tokio::time::timeout(grace, thread.wait_idle()).await;
-    }
+    };
+    let _ = tokio::time::timeout(thread.config().ports.grace.duration(), parked).await;
 }

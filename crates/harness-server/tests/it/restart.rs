@@ -68,18 +68,20 @@ async fn calls_that_were_listed_together_are_decided_in_any_order() {
 
     let server = serve(&folder).await;
     let listed = server.client.get("/v1/threads/a/approvals").await.body;
-    let decide = |at: usize, decision: serde_json::Value| {
+    let decide = |at: usize, mut decision: serde_json::Value| {
         let (client, call) = (&server.client, &listed["approvals"][at]);
         let path = format!("/v1/threads/a/approvals/{}", call["id"].as_str().unwrap());
-        let body = json!({ "decision": decision, "reason": "no", "digest": call["digest"] });
-        async move { client.post(&path, body).await.status }
+        decision["digest"] = call["digest"].clone();
+        async move { client.post(&path, decision).await.status }
     };
     // The run that one decision resumes holds the calls one after the other, under other ids.
-    let given = tokio::join!(decide(1, json!("denied")), decide(0, json!("granted")));
+    let (granted, denied) =
+        (json!({ "decision": "granted" }), json!({ "decision": "denied", "reason": "no" }));
+    let given = tokio::join!(decide(1, denied), decide(0, granted.clone()));
     assert_eq!(given, (204, 204));
     assert_eq!(server.client.get("/v1/threads/a/response").await.body["text"], "Denied: no");
     // Each may be repeated, and not changed.
-    assert_eq!((decide(0, json!("granted")).await, decide(1, json!("granted")).await), (204, 409));
+    assert_eq!((decide(0, granted.clone()).await, decide(1, granted).await), (204, 409));
     server.end().await;
 }
 
