@@ -144,17 +144,18 @@ pub(super) async fn decide(
     if parked.digest() != *digest {
         return Err(other_call(decided, &parked));
     }
-    if !is_idle {
+    if is_idle {
+        if let Some((continuation, _)) = thread.pending_work(&parked.call.id) {
+            let about = CallDecision::new(parked.call.id.clone(), decision.clone());
+            begin(thread.resume(ResumeFrom::continuation(continuation, Resume::decided([about]))))?;
+            approvals.note_decided(thread.id(), approval, digest, decision);
+            return Ok(());
+        }
+        begin(thread.resume(ResumeFrom::Transcript))?;
+    } else {
         // It may be decided already.
         let given = approvals.decide(thread.id(), approval, digest, decision.clone());
         let Err(RuntimeError::NotHeld { .. }) = given else { return given };
-    } else if let Some((continuation, _)) = thread.pending_work(&parked.call.id) {
-        let about = CallDecision::new(parked.call.id.clone(), decision.clone());
-        begin(thread.resume(ResumeFrom::continuation(continuation, Resume::decided([about]))))?;
-        approvals.note_decided(thread.id(), approval, digest, decision);
-        return Ok(());
-    } else {
-        begin(thread.resume(ResumeFrom::Transcript))?;
     }
     let mut idle = pin!(thread.wait_idle());
     loop {
