@@ -111,7 +111,7 @@ impl Opening {
         let mut is_next = true;
         for slot in batch.slots.iter_mut().skip(open.answered) {
             let before = start.open_calls.iter().find(|open| open.call == slot.call.id);
-            if take_decision(&mut turn.cx, slot, start, before) {
+            if take_decision(&mut turn.cx, slot, start, before.is_some()) {
                 if let Some(denied) = slot.finished().filter(|_| !is_next) {
                     slot.store_aside(&mut turn.cx, denied);
                 }
@@ -169,12 +169,12 @@ fn reopened(turn: &TurnCx<'_>, open: &Open) -> Box<Batch> {
 
 /// Applies the decision about a parked call: one that never started, or whose work waits. Returns whether that settles it; a
 /// call that may run now is repaired like any other.
-fn take_decision(cx: &mut Cx<'_>, slot: &mut CallState, start: &Start, before: Option<&OpenCall>) -> bool {
+fn take_decision(cx: &mut Cx<'_>, slot: &mut CallState, start: &Start, is_stored: bool) -> bool {
     let pending = start.continuation.iter().flat_map(|made| &made.pending);
     let Some(parked) = pending.into_iter().find(|parked| parked.call_id == slot.call.id) else {
         return false;
     };
-    if start.decisions.is_empty() || before.is_some() && parked.work.is_none() {
+    if start.decisions.is_empty() || is_stored && parked.work.is_none() {
         return false;
     }
     let given = start.decisions.iter().find(|decided| decided.call == slot.call.id);
