@@ -1,6 +1,8 @@
 //! Sessions, checkpoints and artifacts in a real PostgreSQL server, shared by several processes.
 
 use std::fs;
+use std::io::{self, Read as _, Write as _};
+use std::net::{Shutdown, TcpListener, TcpStream};
 use std::os::unix::fs::chown;
 use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
@@ -44,7 +46,7 @@ impl Postgres {
         if rustix::process::geteuid().is_root() {
             chown(folder.path(), Some(NOBODY), Some(NOBODY)).unwrap();
         }
-        let port = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+        let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
         let server = Self { folder, port, databases: AtomicU32::new(0) };
         ran(server.tool("initdb", &["-D", "data", "-U", "harness", "-A", "trust", "-E", "UTF8"]));
         server.control("start");
@@ -211,6 +213,58 @@ fn an_append_counts_once_however_often_its_connection_breaks() {
     println!(
         "{MESSAGES} messages, {broken} broken connections, {refused} refused appends: none lost, none twice"
     );
+}
+
+/// A way to a server that breaks the connection with the next request while `cut` is set, and unsets it.
+fn breaking_way(port: u16, cut: &Arc<AtomicBool>) -> u16 {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let own = listener.local_addr().unwrap().port();
+    let cut = Arc::clone(cut);
+    std::thread::spawn(move || {
+        for client in listener.incoming() {
+            let (mut client, cut) = (client.unwrap(), Arc::clone(&cut));
+            let mut server = TcpStream::connect(("127.0.0.1", port)).unwrap();
+            let (mut answers, mut answered) = (server.try_clone().unwrap(), client.try_clone().unwrap());
+            std::thread::spawn(move || io::copy(&mut answers, &mut answered));
+            std::thread::spawn(move || {
+                let mut request = [0; 8192];
+                while let Ok(bytes @ 1..) = client.read(&mut request)
+                    && !cut.swap(false, Ordering::SeqCst)
+                {
+                    server.write_all(&request[..bytes]).unwrap();
+                }
+                // Either end may have closed it by now.
+                drop(client.shutdown(Shutdown::Both));
+                drop(server.shutdown(Shutdown::Both));
+            });
+        }
+    });
+    own
+}
+
+#[test]
+fn what_may_be_done_twice_survives_a_connection_that_breaks() {
+    let server = Postgres::start();
+    let (database, _) = server.database();
+    let cut = Arc::new(AtomicBool::new(false));
+    let url = format!("postgres://harness@127.0.0.1:{}/{database}", breaking_way(server.port, &cut));
+    let session = open(&url, "ada").unwrap();
+    say(&session, "one").unwrap();
+    let breaks = || cut.store(true, Ordering::SeqCst);
+
+    breaks();
+    assert_eq!(texts(&url, "ada"), ["one"], "a read");
+    assert!(!cut.load(Ordering::SeqCst), "the connection broke");
+    breaks();
+    let another = open(&url, "bea").unwrap();
+    assert!(!cut.load(Ordering::SeqCst), "the connection broke");
+    say(&another, "two").unwrap();
+
+    // An append is not repeated: nobody knows whether it counted. The next one finds out.
+    breaks();
+    assert!(say(&another, "three").is_err());
+    until(PATIENCE, "an append over a new connection", || say(&another, "three").is_ok());
+    assert_eq!(texts(&url, "bea"), ["two", "three"]);
 }
 
 #[test]

@@ -151,7 +151,11 @@ pub(super) async fn decide(
             approvals.note_decided(thread.id(), approval, digest, decision);
             return Ok(());
         }
-        begin(thread.resume(ResumeFrom::Transcript))?;
+        match begin(thread.resume(ResumeFrom::Transcript)) {
+            // Another decision has resumed it meanwhile.
+            Ok(_) | Err(RuntimeError::Busy { .. }) => {}
+            Err(error) => return Err(error),
+        }
     } else {
         // It may be decided already.
         let given = approvals.decide(thread.id(), approval, digest, decision.clone());

@@ -66,7 +66,8 @@ impl PostgresArtifacts {
     /// Holders of an artifact, as stored and as read; `None` if it is not there.
     fn holders(&self, id: &ArtifactId) -> Result<Option<(String, Holders)>, Error> {
         let digits = digits(id).unwrap_or_default().to_owned();
-        let text = self.server.with((Store::Artifacts, Action::Read, &self.url), |link| async move {
+        let place = (Store::Artifacts, Action::Read, &*self.url);
+        let text = self.server.with_retry(place, digits, |link, digits| async move {
             let holders = "SELECT holders FROM harness.artifacts WHERE sha256 = $1";
             let row = link.0.query_opt(holders, &[&digits]).await?;
             Ok(row.map(|row| row.try_get::<_, String>(0)).transpose()?)
@@ -106,7 +107,8 @@ impl PostgresArtifacts {
         let Some((_, holders)) = self.holders(id)? else { return Ok(None) };
         let Some(meta) = holders.seen_by(requester, now) else { return Ok(None) };
         let wanted = digits(id).unwrap_or_default().to_owned();
-        let bytes = self.server.with((Store::Artifacts, Action::Read, &self.url), |link| async move {
+        let place = (Store::Artifacts, Action::Read, &*self.url);
+        let bytes = self.server.with_retry(place, wanted, |link, wanted| async move {
             let content = "SELECT content FROM harness.artifacts WHERE sha256 = $1";
             let row = link.0.query_opt(content, &[&wanted]).await?;
             Ok(row.map(|row| row.try_get::<_, Vec<u8>>(0)).transpose()?)

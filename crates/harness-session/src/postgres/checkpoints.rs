@@ -67,7 +67,8 @@ impl PostgresCheckpoints {
     /// The number of the last checkpoint of a run; 0 if it has none.
     fn last(&self, run: &RunId) -> Result<u64, Error> {
         let run = run.as_str().as_bytes().to_vec();
-        let last = self.server.with((Store::Checkpoints, Action::Read, &self.url), |link| async move {
+        let place = (Store::Checkpoints, Action::Read, &*self.url);
+        let last = self.server.with_retry(place, run, |link, run| async move {
             let last = "SELECT coalesce(max(number), 0) FROM harness.checkpoints WHERE run = $1";
             Ok(link.0.query_one(last, &[&run]).await?.try_get::<_, i64>(0)?)
         });
@@ -93,7 +94,8 @@ impl PostgresCheckpoints {
 
     fn latest_now(&self, run: &RunId) -> Result<Option<Checkpoint>, Error> {
         let name = run.as_str().as_bytes().to_vec();
-        let found = self.server.with((Store::Checkpoints, Action::Read, &self.url), |link| async move {
+        let place = (Store::Checkpoints, Action::Read, &*self.url);
+        let found = self.server.with_retry(place, name, |link, name| async move {
             let all = "SELECT number, content FROM harness.checkpoints WHERE run = $1 ORDER BY number DESC";
             let rows = link.0.query(all, &[&name]).await?;
             let read = rows.iter().map(|row| Ok((row.try_get(0)?, row.try_get(1)?)));
@@ -107,10 +109,15 @@ impl PostgresCheckpoints {
     }
 
     fn runs_now(&self) -> Result<Vec<RunId>, Error> {
-        let runs = self.server.with((Store::Checkpoints, Action::List, &self.url), |link| async move {
-            let rows = link.0.query("SELECT DISTINCT run FROM harness.checkpoints ORDER BY run", &[]).await?;
-            Ok(rows.iter().map(|row| row.try_get(0)).collect::<Result<Vec<Vec<u8>>, _>>()?)
-        })?;
+        let runs = self.server.with_retry(
+            (Store::Checkpoints, Action::List, &self.url),
+            (),
+            |link, ()| async move {
+                let rows =
+                    link.0.query("SELECT DISTINCT run FROM harness.checkpoints ORDER BY run", &[]).await?;
+                Ok(rows.iter().map(|row| row.try_get(0)).collect::<Result<Vec<Vec<u8>>, _>>()?)
+            },
+        )?;
         runs.into_iter()
             .map(|run| {
                 String::from_utf8(run).map(RunId::from).map_err(|error| self.damaged(error.to_string()))

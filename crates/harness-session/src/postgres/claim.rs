@@ -51,8 +51,8 @@ impl Claim {
         token: &str,
         first: bool,
     ) -> Result<Self, Error> {
-        let (owned, token) = (name.to_owned(), token.to_owned());
-        let link = server.with((Store::Sessions, Action::Lock, path), move |link| async move {
+        let (place, wanted) = ((Store::Sessions, Action::Lock, &**path), (name.to_owned(), token.to_owned()));
+        let link = server.with_retry(place, wanted, move |link, (owned, token)| async move {
             lock(&link.0, &owned).await?;
             // A connection that broke has lost the lock: somebody else may have been the owner since.
             let written = if first {

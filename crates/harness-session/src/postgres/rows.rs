@@ -49,7 +49,7 @@ impl Rows {
     /// The names of all threads of a database, sorted.
     pub(crate) fn threads(database: &Path) -> Result<Vec<String>, Error> {
         let server = Server::of(super::url(database).unwrap_or_default())?;
-        server.with((Store::Sessions, Action::Read, database), |link| async move {
+        server.with_retry((Store::Sessions, Action::Read, database), (), |link, ()| async move {
             let names = "SELECT name FROM harness.threads WHERE lines > 0 ORDER BY name";
             let names = link.0.query(names, &[]).await?;
             Ok(names.iter().map(|row| row.try_get(0)).collect::<Result<_, _>>()?)
@@ -67,7 +67,7 @@ impl Rows {
     /// Whether the thread has lines.
     pub(crate) fn exists(&self) -> Result<bool, Error> {
         let name = self.name.clone();
-        self.server.with((Store::Sessions, Action::Read, &self.path), |link| async move {
+        self.server.with_retry((Store::Sessions, Action::Read, &self.path), name, |link, name| async move {
             let lines = "SELECT 1 FROM harness.threads WHERE name = $1 AND lines > 0";
             Ok(link.0.query_opt(lines, &[&name]).await?.is_some())
         })
@@ -76,9 +76,9 @@ impl Rows {
     /// The first `most` lines, or all, each ended by a line feed, as in a session file. A line that is missing is
     /// blank.
     pub(crate) fn content(&self, limit: u64, most: Option<u32>) -> Result<Vec<u8>, Error> {
-        let name = self.name.clone();
-        let read = self.server.with((Store::Sessions, Action::Read, &self.path), move |link| async move {
-            let most = most.map(i64::from);
+        let place = (Store::Sessions, Action::Read, &*self.path);
+        let wanted = (self.name.clone(), most.map(i64::from));
+        let read = self.server.with_retry(place, wanted, move |link, (name, most)| async move {
             let lines = "SELECT number, line FROM harness.lines \
                 JOIN harness.threads ON threads.id = lines.thread WHERE name = $1 ORDER BY number LIMIT $2";
             let parameters: [&(dyn ToSql + Sync); 2] = [&name, &most];

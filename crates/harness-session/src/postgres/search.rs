@@ -26,9 +26,10 @@ impl Rows {
         let mut sealed = Vec::new();
         for name in Self::threads(database)? {
             let path = thread_path(database, &name);
-            let (query, place) = (query.clone(), path.clone());
-            let found = server.with((Store::Sessions, Action::Read, &path), move |link| async move {
-                find(&link, &name, &query, &place, most).await
+            let wanted = (name, query.clone(), path.clone());
+            let place = (Store::Sessions, Action::Read, &*path);
+            let found = server.with_retry(place, wanted, move |link, (name, query, path)| async move {
+                find(&link, &name, &query, &path, most).await
             })?;
             match found {
                 Some(found) => hits.extend(found),

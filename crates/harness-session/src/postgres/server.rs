@@ -15,7 +15,7 @@ use rustls::{ClientConfig, RootCertStore};
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::runtime::Runtime;
 use tokio_postgres::config::{Host, SslMode};
-use tokio_postgres::error::SqlState;
+use tokio_postgres::error::{Severity, SqlState};
 use tokio_postgres::{Client, Config, Connection, NoTls};
 use tokio_postgres_rustls::MakeRustlsConnect;
 
@@ -101,18 +101,53 @@ impl Server {
     /// connection.
     pub(super) fn with<T, F>(
         &self,
-        (store, action, path): (Store, Action, &Path),
+        place: (Store, Action, &Path),
         work: impl FnOnce(Link) -> F + Send + 'static,
     ) -> Result<T, Error>
     where
         T: Send + 'static,
         F: Future<Output = Result<T, Failure>> + Send,
     {
+        let inner = Arc::clone(&self.0);
+        self.wait(place, async move { work(inner.link().await?).await })
+    }
+
+    /// As [`Self::with`], for work that may be done twice: if the connection breaks meanwhile, it is done once more over
+    /// a new one.
+    pub(super) fn with_retry<P, T, F>(
+        &self,
+        place: (Store, Action, &Path),
+        parameters: P,
+        work: impl Fn(Link, P) -> F + Send + Sync + 'static,
+    ) -> Result<T, Error>
+    where
+        P: Clone + Send + Sync + 'static,
+        T: Send + 'static,
+        F: Future<Output = Result<T, Failure>> + Send,
+    {
+        let inner = Arc::clone(&self.0);
+        self.wait(place, async move {
+            let link = inner.link().await?;
+            match work(link.clone(), parameters.clone()).await {
+                Err(Failure::Refused(error)) if has_ended(&error) => {
+                    inner.forget(&link).await;
+                    work(inner.link().await?, parameters).await
+                }
+                done => done,
+            }
+        })
+    }
+
+    /// Waits for work in the runtime of the connection.
+    fn wait<T: Send + 'static>(
+        &self,
+        (store, action, path): (Store, Action, &Path),
+        work: impl Future<Output = Result<T, Failure>> + Send + 'static,
+    ) -> Result<T, Error> {
         let failed = |source| Error::Io { store, action, path: path.into(), source };
         let (give, take) = mpsc::sync_channel(1);
         let inner = Arc::clone(&self.0);
         runtime().map_err(failed)?.spawn(async move {
-            let work = async { work(inner.link().await?).await };
             let done = tokio::time::timeout(LONGEST, work).await.unwrap_or(Err(Failure::Late));
             if let Err(Failure::Late) = done {
                 *inner.link.lock().await = None;
@@ -137,6 +172,14 @@ impl Inner {
             Unusable::Newer(found) => Failure::Newer(found),
         })?;
         Ok(link.insert(Link(Arc::new(client))).clone())
+    }
+
+    /// Makes a new connection for the next use, unless that has been done.
+    async fn forget(&self, broken: &Link) {
+        let mut link = self.link.lock().await;
+        if link.as_ref().is_some_and(|link| link.is(broken)) {
+            *link = None;
+        }
     }
 
     async fn connect(&self) -> Result<Client, Failure> {
@@ -245,6 +288,15 @@ fn runtime() -> io::Result<&'static Runtime> {
     let mut builder = tokio::runtime::Builder::new_multi_thread();
     let made = builder.worker_threads(1).thread_name("harness-postgres").enable_all().build()?;
     Ok(RUNTIME.get_or_init(|| made))
+}
+
+/// Whether the connection ended with an error.
+fn has_ended(error: &tokio_postgres::Error) -> bool {
+    use std::error::Error as _;
+    match error.as_db_error() {
+        Some(error) => matches!(error.parsed_severity(), Some(Severity::Fatal | Severity::Panic)),
+        None => error.is_closed() || error.source().is_some_and(|source| source.is::<io::Error>()),
+    }
 }
 
 /// A failure as an error of this crate.

@@ -48,7 +48,8 @@ impl PostgresStorage {
 
     fn read(&self, keys: &[String]) -> Result<BTreeMap<String, Json>, Error> {
         let names = keys.iter().map(|key| Self::key(key)).collect::<Result<Vec<_>, _>>()?;
-        let found = self.server.with((Store::Storage, Action::Read, &self.url), |link| async move {
+        let place = (Store::Storage, Action::Read, &*self.url);
+        let found = self.server.with_retry(place, names, |link, names| async move {
             let select = "SELECT key, value FROM harness.storage WHERE key = ANY ($1)";
             let rows = link.0.query(select, &[&names]).await?;
             let read = rows.iter().map(|row| Ok((row.try_get(0)?, row.try_get(1)?)));
@@ -88,7 +89,8 @@ impl PostgresStorage {
 
     fn keys(&self, prefix: &str) -> Result<Vec<String>, Error> {
         let from = prefix.as_bytes().to_vec();
-        let keys = self.server.with((Store::Storage, Action::List, &self.url), |link| async move {
+        let place = (Store::Storage, Action::List, &*self.url);
+        let keys = self.server.with_retry(place, from, |link, from| async move {
             // The first key behind all those with the prefix: no byte of a text is 255.
             let mut behind = from.clone();
             let rows = if let Some(last) = behind.last_mut() {
