@@ -40,6 +40,16 @@ impl<T: Default> Kept<T> {
         work(states.get_or_insert_mut(key, T::default))
     }
 
+    /// Runs `work` with the state of an origin, if it has one.
+    pub(crate) fn peek<R>(&self, origin: &Origin, work: impl FnOnce(&T) -> R) -> Option<R> {
+        self.states.lock().peek(&self.key(origin)).map(work)
+    }
+
+    /// Lifetime of the states.
+    pub(crate) fn keep(&self) -> Keep {
+        self.keep
+    }
+
     /// Removes the state of an origin.
     pub(crate) fn forget(&self, origin: &Origin) {
         let key = self.key(origin);

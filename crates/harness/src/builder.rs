@@ -85,7 +85,7 @@ pub struct Builder {
     pub(crate) memory: ConfiguredMemory,
     pub(crate) items: Option<ItemSchemas>,
     /// Work items that tools among the given ones keep.
-    work: Option<WorkTools>,
+    pub(crate) work: Option<WorkTools>,
     pub(crate) team: SubagentSetup,
     pub(crate) threads: Threads,
 }
@@ -340,13 +340,6 @@ impl Builder {
         self
     }
 
-    /// Work items of tools that are given one by one, for example those of a registry file: with work items under
-    /// control, a run uses the same ones. Default: separate ones.
-    pub fn work_tools(mut self, work: WorkTools) -> Self {
-        self.work = Some(work);
-        self
-    }
-
     /// Replaces a [`memory`](Self::memory) by a custom port.
     pub fn layers(mut self, layers: impl ContextPipeline + 'static) -> Self {
         self.ports.layers = Some(Arc::new(layers));
@@ -503,8 +496,10 @@ impl Builder {
             return Err(HarnessError::Setup(faults));
         }
         let of_subagents = SubagentSetup::tools_of_subagents(&self.tools);
+        let given = self.work.take();
         let (missing, work) =
-            missing_tools(self.control.spec.as_ref(), &self.tools, self.work.take(), &self.ports.clock);
+            missing_tools(self.control.spec.as_ref(), &self.tools, given.clone(), &self.ports.clock);
+        self.team.add_states(given.or_else(|| work.clone()), &mut self.ports);
         self = missing.into_iter().fold(self, Self::common_tool);
         let control = match self.control.into_parts() {
             Some((control, facts)) => {

@@ -6,11 +6,11 @@ use std::sync::Arc;
 use harness_core::decide::{DynCheck, Guarded, Points};
 use harness_core::driver::Ports;
 use harness_core::event::Fold;
-use harness_core::port::Clock;
+use harness_core::port::{Clock, RunState};
 use harness_core::tool::{DynTool, DynToolRegistry};
 use harness_tools::{
     BackgroundAgents, Keep, Modes, RunnerSlot, SUBAGENT_TOOLS, Subagent, SubagentTool, Surroundings, ToolSet,
-    TurnRunner,
+    TurnRunner, WorkTools,
 };
 
 use crate::builder::Builder;
@@ -64,10 +64,21 @@ impl Builder {
     /// their gate, and their notes before everything that waits in the steering queue. A run is interactive
     /// or strict as the mode says that it begins in. Default no modes.
     pub fn modes(mut self, modes: Modes) -> Self {
-        self.ports.gates.push(modes.gate());
+        let gate = modes.gate();
+        if self.team.modes.is_some() {
+            self.ports.gates.retain(|known| known.guard().name != gate.guard().name);
+        }
+        self.ports.gates.push(gate);
         let set = modes.tools();
         self.team.modes = Some(modes);
         self.common_set(&set)
+    }
+
+    /// Work items of tools that are given one by one, for example those of a registry file: with work items under
+    /// control, a run uses the same ones. Default: separate ones.
+    pub fn work_tools(mut self, work: WorkTools) -> Self {
+        self.work = Some(work);
+        self
     }
 
     /// Appends the working directory, its content, the platform and the date to the instructions of agents. Captured once
@@ -101,6 +112,13 @@ impl SubagentSetup {
     /// Modes of the agents.
     pub(crate) fn modes(&self) -> Option<&Modes> {
         self.modes.as_ref()
+    }
+
+    /// Adds the states of modes and work items.
+    pub(crate) fn add_states(&self, work: Option<WorkTools>, ports: &mut Ports) {
+        let modes = self.modes.clone().map(|modes| Arc::new(modes) as Arc<dyn RunState>);
+        let work = work.map(|work| Arc::new(work) as Arc<dyn RunState>);
+        ports.states.extend(modes.into_iter().chain(work));
     }
 
     /// Surroundings in the instructions of agents.

@@ -156,19 +156,10 @@ async fn registration(engine: &Engine, url: &str) -> Option<String> {
 /// Names parts of the agents that stay in the memory of one process.
 fn warn_of_process_state(threads: &Threads) {
     let Some(registry) = &threads.registry else { return };
-    let parts = [
-        ("modes", registry.modes().is_some()),
-        ("work items", registry.work_tools().is_some()),
-        ("facts", registry.memory().is_some_and(|memory| memory.facts.is_some())),
-    ];
-    let parts: Vec<_> = parts.iter().filter(|(_, is_used)| *is_used).map(|(name, _)| *name).collect();
-    if !parts.is_empty() {
-        let parts = parts.join(", ");
-        let _ = writeln!(
-            terminal::messages(),
-            "warning: {parts} of the registry file are kept in one process; a run that continues on another worker, \
-             and a sub-agent, does not have them"
-        );
+    if registry.memory().is_some_and(|memory| memory.facts.is_some()) {
+        let text = "warning: facts of the registry file are kept in one process; a run that continues on another worker does \
+                    not have them";
+        let _ = writeln!(terminal::messages(), "{text}");
     }
 }
 

@@ -10,7 +10,7 @@ use crate::json::Json;
 use crate::machine::PortSet;
 use crate::port::{
     Clock, DynAgentSource, DynApprover, DynCheckpointStore, DynCompactor, DynContextPipeline, DynModel,
-    DynSession, SingleAgent, Steering,
+    DynSession, RunState, SingleAgent, Steering,
 };
 use crate::time::Millis;
 use crate::tool::{Children, DynToolRegistry, ToolUpdates, Toolbox};
@@ -61,6 +61,8 @@ pub struct Ports {
     pub checkpoints: Option<Arc<dyn DynCheckpointStore>>,
     /// The memory layers.
     pub layers: Option<Arc<dyn DynContextPipeline>>,
+    /// States that tools keep in this process, for drivers that continue a run elsewhere. Default none.
+    pub states: Vec<Arc<dyn RunState>>,
     /// Time limit of memory layers at the end of an execution, after a cancellation at most 2 s. Default 30 s.
     pub complete_within: Millis,
     /// Shortens views and transcripts.
@@ -105,6 +107,7 @@ impl Ports {
             session: None,
             checkpoints: None,
             layers: None,
+            states: Vec::new(),
             complete_within: Millis(30_000),
             compactor: None,
             facts: None,
@@ -119,7 +122,7 @@ impl Ports {
     }
 
     /// The ports of work that a call of this work starts, such as a sub-agent's: the same model, tools, clock, gates,
-    /// checks, approver, layers, compactor, source of facts, parameters and redactor. Layers know a child by its
+    /// checks, approver, layers, states, compactor, source of facts, parameters and redactor. Layers know a child by its
     /// [parent](crate::Origin::parent). The transcript, the events, steering and the updates of tools are the child's own,
     /// so it has no session, checkpoints and listeners here, and one agent.
     #[must_use]
@@ -134,6 +137,12 @@ impl Ports {
             hub: Hub::default(),
             ..self.clone()
         }
+    }
+
+    /// What this process has of runs: states of tools, and of the memory layers.
+    pub fn run_states(&self) -> impl Iterator<Item = &dyn RunState> {
+        let layers = self.layers.as_deref().and_then(DynContextPipeline::run_state_dyn);
+        self.states.iter().map(|state| &**state).chain(layers)
     }
 
     /// The set of ports that are present.

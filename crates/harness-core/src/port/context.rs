@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-use super::{Ledger, PreparedAgent, Progress};
+use super::{Ledger, PreparedAgent, Progress, RunState};
 use crate::cancel::Cancel;
 use crate::json::Json;
 use crate::message::{Message, Usage};
@@ -182,20 +182,9 @@ pub trait ContextPipeline: Send + Sync {
     /// nothing.
     fn restore_states(&self, _origin: &Origin, _states: &Json) {}
 
-    /// Returns everything that an execution at work has in this process, for [`restore_run`](Self::restore_run) elsewhere. A
-    /// driver over an engine calls it after each operation of layers, and journals what changed. Default: `None`, no
-    /// state.
-    fn save_run(&self, _origin: &Origin) -> Option<Json> {
+    /// What executions at work have in this process, for drivers that continue them elsewhere. Default: `None`, no state.
+    fn run_state(&self) -> Option<&dyn RunState> {
         None
-    }
-
-    /// Continues an execution where another process saved it; with `None` before its beginning. What this process has of the
-    /// execution is replaced. Default: does nothing.
-    fn restore_run(&self, _origin: &Origin, _saved: Option<&Json>) {}
-
-    /// Whether a tool is a function of a layer, which changes the state of the execution. Default: no tool is.
-    fn has_tool(&self, _name: &str) -> bool {
-        false
     }
 
     /// Returns a copy for previews, whose changes are discarded. Default: `None`, this pipeline has no state and is used
@@ -215,9 +204,7 @@ twin! {
         async fn complete_boxed = complete(outcome: Outcome, cx: &'a ViewCx) -> Result<(), Fault>;
         fn save_states_dyn = save_states(origin: &Origin) -> Option<Json>;
         fn restore_states_dyn = restore_states(origin: &Origin, states: &Json);
-        fn save_run_dyn = save_run(origin: &Origin) -> Option<Json>;
-        fn restore_run_dyn = restore_run(origin: &Origin, saved: Option<&Json>);
-        fn has_tool_dyn = has_tool(name: &str) -> bool;
+        fn run_state_dyn = run_state() -> Option<&dyn RunState>;
         fn ahead_dyn = ahead() -> Option<Arc<dyn DynContextPipeline>>;
     }
 }

@@ -78,6 +78,7 @@ mod ledger;
 mod model;
 mod proposed;
 mod session;
+mod state;
 mod steering;
 
 pub use crate::base::BoxFuture;
@@ -101,4 +102,5 @@ pub use session::{
     Durability, DynSession, Entry, EntryHead, Loaded, OpenCall, Session, SessionError, TornTail,
     TranscriptRepair,
 };
+pub use state::{RunBeginning, RunState};
 pub use steering::{DrainPoint, Steering};

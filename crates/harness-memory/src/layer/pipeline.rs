@@ -7,7 +7,9 @@ use std::sync::Arc;
 use futures_util::lock::Mutex as AsyncMutex;
 use harness_core::decide::{DecideCx, DynGate, Gate, GateDecision, GateVerdict, Guarded, gate};
 use harness_core::message::{AssistantMessage, Message};
-use harness_core::port::{AppendSource, Clock, ContextPipeline, DynContextPipeline, ProposedCall, ViewCx};
+use harness_core::port::{
+    AppendSource, Clock, ContextPipeline, DynContextPipeline, ProposedCall, RunState, ViewCx,
+};
 use harness_core::transcript::Plan;
 use harness_core::{Fault, FaultSource, Json, Origin, Outcome, RunId, TurnId};
 use lru::LruCache;
@@ -17,7 +19,7 @@ use super::ask::{Decision, Ending, ToolAsk, Update};
 use super::cx::Execution;
 use super::def::{LayerId, Scope};
 use super::run::LayerRun;
-use super::stack::{LayerSetup, Stack, tool_name};
+use super::stack::{LayerSetup, Stack};
 use super::usage::LayerUsage;
 use crate::MemoryError;
 use crate::shared::recent;
@@ -362,23 +364,8 @@ impl ContextPipeline for Pipeline {
         }
     }
 
-    fn save_run(&self, origin: &Origin) -> Option<Json> {
-        self.saved_run(origin)
-    }
-
-    fn restore_run(&self, origin: &Origin, saved: Option<&Json>) {
-        // Most executions stay where they are.
-        if saved.is_none() || self.saved_run(origin).as_ref() != saved {
-            self.put_run(origin, saved);
-        }
-    }
-
-    fn has_tool(&self, name: &str) -> bool {
-        let layers = &self.0.stack.layers;
-        layers
-            .iter()
-            .map(|layer| layer.layer_def())
-            .any(|def| def.functions.iter().any(|function| tool_name(&def.id, &function.name) == name))
+    fn run_state(&self) -> Option<&dyn RunState> {
+        Some(self)
     }
 
     async fn complete(&self, outcome: Outcome, cx: &ViewCx) -> Result<(), Fault> {

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use futures_util::lock::Mutex as AsyncMutex;
 use harness_core::outcome::TotalUsage;
+use harness_core::port::RunState;
 use harness_core::{Json, Origin};
 use serde::{Deserialize, Serialize};
 
@@ -13,6 +14,7 @@ use super::def::LayerId;
 use super::flow::RerenderRequest;
 use super::pipeline::{Opened, Pipeline};
 use super::run::LayerRun;
+use super::stack::tool_name;
 
 /// Everything that an execution at work has in its process.
 #[derive(Default, Serialize, Deserialize)]
@@ -35,16 +37,33 @@ struct SavedRun {
     requests: Vec<RerenderRequest>,
 }
 
-impl Pipeline {
-    /// Saved form of an execution that has started.
-    pub(super) fn saved_run(&self, origin: &Origin) -> Option<Json> {
+impl RunState for Pipeline {
+    fn name(&self) -> &str {
+        "memory"
+    }
+
+    fn has_tool(&self, name: &str) -> bool {
+        let mut defs = self.stack().layers.iter().map(|layer| layer.layer_def());
+        defs.any(|def| def.functions.iter().any(|function| tool_name(&def.id, &function.name) == name))
+    }
+
+    fn save_state(&self, origin: &Origin) -> Option<Json> {
         let opened = self.opened(&Self::execution_of(origin).id)?;
         let has_begun = matches!(opened.begun.try_lock().as_deref(), Some(Some(Ok(()))));
         has_begun.then(|| Json::of(&opened.run.saved()).ok()).flatten()
     }
 
+    fn restore_state(&self, origin: &Origin, saved: Option<&Json>) {
+        // Most executions stay where they are.
+        if saved.is_none() || self.save_state(origin).as_ref() != saved {
+            self.put_run(origin, saved);
+        }
+    }
+}
+
+impl Pipeline {
     /// Puts an execution where it was saved, or before its beginning.
-    pub(super) fn put_run(&self, origin: &Origin, saved: Option<&Json>) {
+    fn put_run(&self, origin: &Origin, saved: Option<&Json>) {
         let execution = Self::execution_of(origin);
         let read = |saved: &Json| match saved.to::<SavedRun>() {
             Ok(saved) => Some(saved),

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use harness::core::limits::Amount;
 use harness::core::machine::{CallDecision, Input, Op, Reply};
 use harness::core::message::Message;
+use harness::core::outcome::StopMode;
 use harness::core::outcome::TotalUsage;
 use harness::core::port::DrainPoint;
 use harness::core::{AgentId, CallId, End, EntryId, Json, OpId, Origin, RunId, ThreadId, Time};
@@ -67,9 +68,9 @@ pub struct TimedInput {
     /// The name of its agent in the store of the thread.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub agent: Option<BlobHash>,
-    /// States of the memory layers after the segment, with its last input, if they changed.
+    /// States of layers and tools that the segment changed, with its last input.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub layers: Option<Json>,
+    pub states: Option<Json>,
 }
 
 /// Work inside of one journal entry. It may run again after a crash.
@@ -156,9 +157,12 @@ pub struct DriveInput {
     /// Messages of the queue that the run begins with.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub began: Vec<EntryId>,
-    /// States of the memory layers at the end of the invocation before this one.
+    /// States of layers and tools that it begins with: those of its thread, of its caller, or of the invocation before this one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub layers: Option<Json>,
+    pub states: Option<Json>,
+    /// Treatment of an end that a check rejects, as the run began with it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub mode: Option<StopMode>,
 }
 
 impl DriveInput {
@@ -257,9 +261,9 @@ pub struct StepAsk {
     /// The end of the child that the call handed its work to: the step makes the result of the call from it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub child: Option<Box<ChildEnd>>,
-    /// States of the memory layers, of operations that ask them.
+    /// States of layers and tools, of operations that ask layers.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub layers: Option<Json>,
+    pub states: Option<Json>,
 }
 
 /// The reply of a step.
@@ -275,9 +279,9 @@ pub struct StepReply {
     /// Usage of models by the port, and by attempts that were lost.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub spent: Option<TotalUsage>,
-    /// States of the memory layers after the operation, if it changed them.
+    /// States that the operation changed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub layers: Option<Json>,
+    pub states: Option<Json>,
 }
 
 /// A request of a driver to its thread or its log. Each may be delivered twice, with equal replies.
@@ -320,6 +324,9 @@ pub enum ControlAsk {
         /// The state that its last invocation started with. It stays until the next run has started.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         state: Option<BlobHash>,
+        /// States of tools that belong to the thread; `None` leaves those that it has.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        states: Option<Json>,
     },
     /// Says that a child begins, before it does.
     Delegate {
@@ -389,6 +396,9 @@ pub enum ControlReply {
         /// The parked run that it continues.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         parked: Option<Box<ParkedRun>>,
+        /// States of tools that belong to the thread, from an earlier run for the call.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        states: Option<Json>,
     },
     /// Of [`ControlAsk::Append`]: entries of the log.
     Appended(u64),

@@ -5,26 +5,27 @@ use std::sync::Arc;
 
 use harness::core::driver::{OpScope, Ports};
 use harness::core::event::EventKind;
-use harness::core::machine::{Input, Journal, Op, Reply, Start, ViewState};
-use harness::core::port::{ApprovalAsk, Approver, Checkpoint, Decision, DrainPoint, Loaded, PreparedAgent};
-use harness::core::run::{Run, RunResume, SNAPSHOT_VERSION};
-use harness::core::{End, EntryId, Json, Millis, OpId, Origin, Time};
+use harness::core::machine::{Input, Op, Reply};
+use harness::core::port::{Decision, DrainPoint, PreparedAgent};
+use harness::core::run::SNAPSHOT_VERSION;
+use harness::core::{End, EntryId, Json, Millis, OpId, Time};
 use harness::runtime::DeliveryRules;
 
 use super::blob::{Blob, BlobHash};
-use super::child::{ChildEnd, Delegation, parts};
+use super::child::{ChildEnd, Delegation};
 use super::context::{
     Begin, ControlAsk, ControlReply, DriveInput, Driven, DurableContext, Handle, StepAsk, StepReply, Stopped,
     TimedInput, Woken,
 };
-use super::host::{Agent, AgentHost, ThreadStore};
-use super::layers;
+use super::host::{AgentHost, ThreadStore};
 use super::log::{LogEntry, LogItem};
+use super::opening::{Opened, open};
 use super::reader::Reader;
-use super::request::{AgentSettings, Held, ResumeAsk};
+use super::request::{AgentSettings, Held};
 use super::running::Running;
 use super::sealed::HasAgent as _;
 use super::segment::{Segment, Slot};
+use super::states;
 
 /// Settings of a driver. Equal on all workers of a deployment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -34,7 +35,7 @@ pub struct DriveOptions {
     pub park_after: Millis,
     /// Journal entries after which a run rolls over before its next iteration. Default 200.
     pub entries: u64,
-    /// Bytes of the replies of steps, and of states of memory layers, after which a run rolls over before its next iteration. Default
+    /// Bytes of the replies of steps, and of states of layers and tools, after which a run rolls over before its next iteration. Default
     /// 4 MiB.
     pub bytes: u64,
     /// Age of an invocation after which a run rolls over before its next iteration. Default 10 minutes.
@@ -69,25 +70,27 @@ pub async fn drive<C: DurableContext>(
     if let Some(spent) = &input.spent {
         reader.remove(&input.thread(), spent).await?;
     }
-    let Opened { machine, start, ports, delivery, origin } = match open(host, reader, &input).await? {
-        Ok(opened) => opened,
-        Err(why) => {
-            let ended = ControlAsk::Ended {
-                run: input.run(),
-                end: Err(why.clone()),
-                at: input.at,
-                state: input.state().cloned(),
-                injected: input.injected,
-                log: input.log,
-            };
-            ctx.control(ended).await?;
-            return Ok(Driven::Ended(input.at, Err(why)));
-        }
-    };
-    input.origin = origin;
+    let Opened { machine, start, ports, delivery, origin, states, mode } =
+        match open(host, reader, &input).await? {
+            Ok(opened) => opened,
+            Err(why) => {
+                let ended = ControlAsk::Ended {
+                    run: input.run(),
+                    end: Err(why.clone()),
+                    at: input.at,
+                    state: input.state().cloned(),
+                    injected: input.injected,
+                    log: input.log,
+                    states: None,
+                };
+                ctx.control(ended).await?;
+                return Ok(Driven::Ended(input.at, Err(why)));
+            }
+        };
+    (input.origin, input.mode, input.states) = (origin, Some(mode), None);
     let bell = ctx.doorbell()?;
-    let mut running = Running::new(machine, input.at, ports.layers.clone());
-    running.layers = input.layers.take();
+    let mut running = Running::new(machine, input.at, ports.clone());
+    running.states = states;
     running.injected.clone_from(&input.injected);
     running.give(input.at, Input::Start(Box::new(start)));
     let driver = Driver {
@@ -124,7 +127,8 @@ async fn begin_child(
     let (parent, caller) = (delegation.thread(), delegation.origin.run.clone().unwrap_or_default());
     let continues = input.begin == Begin::Parked;
     match ctx.control(ControlAsk::BeginChild { origin, parent, caller, continues, at }).await? {
-        ControlReply::Began { log, spent, parked } => {
+        ControlReply::Began { log, spent, parked, states } => {
+            input.states = states.or(input.states.take());
             (input.first, input.log, input.spent) = (log, log, spent);
             if let Some(parked) = parked {
                 input.first = parked.first;
@@ -139,81 +143,6 @@ async fn begin_child(
     }
 }
 
-/// A run, and what it needs.
-struct Opened {
-    machine: Run,
-    start: Start,
-    ports: Ports,
-    delivery: DeliveryRules,
-    /// Ids of its work.
-    origin: Origin,
-}
-
-/// The machine of a run, its start and its ports; or why it cannot begin.
-async fn open(
-    host: &impl AgentHost,
-    reader: &Reader<impl ThreadStore>,
-    input: &DriveInput,
-) -> Result<Result<Opened, String>, Stopped> {
-    let loaded = reader.fold(&input.thread(), input.first..input.log, Journal::reopen).await?;
-    let saved = match &input.begin {
-        Begin::Saved { state, .. } => Some(reader.get(&input.thread(), state).await?),
-        Begin::Messages { .. } | Begin::Resumed { .. } | Begin::Parked => None,
-    };
-    let agent = parts(host, &input.origin, &input.agents, input.delegation.as_ref()).await;
-    Ok(agent.map_err(|fault| fault.message).and_then(|agent| make(agent, input, loaded, saved.as_deref())))
-}
-
-/// The machine of a run over what its log holds, and the state that the invocation before this one left.
-fn make(agent: Agent, input: &DriveInput, loaded: Loaded, saved: Option<&str>) -> Result<Opened, String> {
-    let Agent { mut ports, spec, control, delivery, allowed_tools } = agent;
-    let mut origin = input.origin.clone();
-    origin.allowed_tools = allowed_tools.or(origin.allowed_tools);
-    ports.approver.get_or_insert_with(|| Arc::new(ThreadDecides));
-    let mut set = ports.set();
-    (set.session, set.steering, set.approver, set.listeners) = (true, true, true, true);
-    // What the journal holds is enough.
-    set.checkpoints = false;
-    let stored = loaded.messages.len();
-    let view = ViewState { plan: loaded.plan, ..ViewState::default() };
-    let log = loaded.messages.into_iter().chain(input.history.iter().cloned()).collect();
-    let fresh = Run::new(spec, origin.clone(), log).with_control(control).with_view(view);
-    let fresh = fresh.with_stored(stored).with_ports(set);
-    let mut start = Start::resume();
-    let machine = match &input.begin {
-        Begin::Messages { prompt, waiting, agent } => {
-            (start.prompt, start.waiting, start.agent) = (prompt.clone(), waiting.clone(), agent.clone());
-            fresh
-        }
-        Begin::Resumed { from, prompt, agent } => {
-            let ResumeAsk { continuation, resume } = ResumeAsk::clone(from);
-            let resumed = continuation.start_with(resume, prompt.clone(), &origin, fresh.log());
-            start = resumed.map_err(|error| error.message)?;
-            start.agent = agent.clone().or(start.agent);
-            fresh
-        }
-        Begin::Parked => {
-            return Err(format!("the thread does not know where run `{}` is parked", input.run()));
-        }
-        Begin::Saved { version, messages, .. } => {
-            let state = Json::parse(saved.unwrap_or_default()).map_err(|error| error.to_string())?;
-            let saved = Checkpoint::new(input.run(), input.at, *version, *messages, Arc::new(state));
-            let resumed = RunResume::read(&saved).and_then(|saved| saved.onto(fresh));
-            resumed.map_err(|error| error.message)?
-        }
-    };
-    Ok(Opened { machine, start: start.with_open_calls(loaded.open_calls), ports, delivery, origin })
-}
-
-/// The approver of agents that have none.
-struct ThreadDecides;
-
-impl Approver for ThreadDecides {
-    async fn decide(&self, _: ApprovalAsk) -> Decision {
-        Decision::Later
-    }
-}
-
 struct Driver<'r, C, S> {
     ctx: C,
     reader: &'r Reader<S>,
@@ -222,7 +151,7 @@ struct Driver<'r, C, S> {
     input: DriveInput,
     /// Journal entries of this invocation.
     entries: u64,
-    /// Bytes of the replies of its steps, and of the states of layers.
+    /// Bytes of the replies of its steps, and of the states of layers and tools.
     bytes: u64,
     /// How the thread delivers messages.
     delivery: DeliveryRules,
@@ -283,11 +212,11 @@ impl<C: DurableContext, S: ThreadStore + 'static> Driver<'_, C, S> {
         let first = self.input.first;
         let work = Segment { slot: slot.clone(), ports: self.ports.clone(), thread, first, reader };
         let inputs = self.ctx.segment(work).await?;
-        self.bytes += inputs.iter().map(|input| layers::size_of(input.layers.as_ref())).sum::<u64>();
+        self.bytes += inputs.iter().map(|input| states::size_of(input.states.as_ref())).sum::<u64>();
         let mut running = slot.take().ok_or(Stopped::Over)?;
         if !std::mem::take(&mut running.is_ahead) {
-            for TimedInput { at, mut input, agent, layers } in inputs {
-                running.layers = layers.or(running.layers);
+            for TimedInput { at, mut input, agent, states } in inputs {
+                running.states = states::merged(running.states, states.as_ref());
                 if let Some(agent) = agent {
                     input.open(self.reader.agent(&self.input.thread(), &agent).await?);
                 }
@@ -382,7 +311,7 @@ impl<C: DurableContext, S: ThreadStore + 'static> Driver<'_, C, S> {
                 continue;
             }
             let agent = self.keep(what.seal()).await?;
-            let layers = running.layers.clone().filter(|_| layers::asks(&what));
+            let states = running.states.clone().filter(|_| states::asks(&what));
             let scope = OpScope::of(&running.machine);
             let step = StepAsk {
                 origin: (**scope.origin).clone(),
@@ -398,9 +327,9 @@ impl<C: DurableContext, S: ThreadStore + 'static> Driver<'_, C, S> {
                 agents: self.input.agents.clone(),
                 delegation: self.input.delegation.clone(),
                 child: None,
-                layers,
+                states,
             };
-            if !self.delegate(running.now, &step).await? {
+            if !self.delegate(running, &step).await? {
                 self.start_step(step)?;
             }
         }
@@ -426,8 +355,9 @@ impl<C: DurableContext, S: ThreadStore + 'static> Driver<'_, C, S> {
     }
 
     /// Starts the child of a call that hands its work to one. False for any other operation.
-    async fn delegate(&mut self, now: Time, step: &StepAsk) -> Result<bool, Stopped> {
+    async fn delegate(&mut self, running: &Running, step: &StepAsk) -> Result<bool, Stopped> {
         let Op::Tool { call, attempt, .. } = &step.what else { return Ok(false) };
+        let now = running.now;
         let is_pending = self.input.is_pending(&call.id, *attempt);
         let delegation = Delegation {
             origin: Arc::new(step.origin.clone()),
@@ -454,7 +384,8 @@ impl<C: DurableContext, S: ThreadStore + 'static> Driver<'_, C, S> {
             agents: AgentSettings::default(),
             delegation: Some(Arc::new(delegation)),
             began: Vec::new(),
-            layers: None,
+            states: states::of_thread(&self.ports, running.states.as_ref()),
+            mode: None,
         };
         let (run, child, begins) = (self.input.run(), input.thread(), input.run());
         self.control(ControlAsk::Delegate { run, child, begins }).await?;
@@ -527,9 +458,9 @@ impl<C: DurableContext, S: ThreadStore + 'static> Driver<'_, C, S> {
     }
 
     fn stepped(&mut self, running: &mut Running, handle: Handle, step: StepReply) {
-        self.bytes = self.bytes.saturating_add(step.bytes + layers::size_of(step.layers.as_ref()));
+        self.bytes = self.bytes.saturating_add(step.bytes + states::size_of(step.states.as_ref()));
         let Some(op) = self.steps.remove(&handle) else { return };
-        running.layers = step.layers.or(running.layers.take());
+        running.states = states::merged(running.states.take(), step.states.as_ref());
         if let Some(spent) = step.spent {
             running.give(step.at, Input::Spent(Box::new(spent)));
         }
@@ -576,7 +507,7 @@ impl<C: DurableContext, S: ThreadStore + 'static> Driver<'_, C, S> {
             takes: self.takes,
             injected: running.injected,
             spent,
-            layers: running.layers,
+            states: running.states,
             ..self.input
         };
         if next.delegation.is_none() {
@@ -590,8 +521,9 @@ impl<C: DurableContext, S: ThreadStore + 'static> Driver<'_, C, S> {
         let injected: Vec<EntryId> = std::mem::take(&mut running.injected);
         let (run, at, log) = (self.input.run(), running.now, self.log);
         let state = self.input.state().cloned();
+        let states = states::of_thread(&self.ports, running.states.as_ref());
         let ended = Driven::Ended(at, Ok(Arc::clone(&end)));
-        self.control(ControlAsk::Ended { run, end: Ok(end), at, injected, log, state }).await?;
+        self.control(ControlAsk::Ended { run, end: Ok(end), at, injected, log, state, states }).await?;
         Ok(ended)
     }
 }

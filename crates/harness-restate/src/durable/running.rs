@@ -3,13 +3,15 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 
+use harness::core::driver::Ports;
 use harness::core::event::EventKind;
 use harness::core::machine::{Effect, Input, Op};
-use harness::core::port::{DrainPoint, DynContextPipeline};
+use harness::core::port::DrainPoint;
 use harness::core::run::Run;
 use harness::core::{End, EntryId, Json, OpId, Time};
 
 use super::log::LogItem;
+use super::states::has_tool;
 
 /// A machine, and its effects in order of their kind.
 #[derive(derive_more::Debug)]
@@ -32,16 +34,15 @@ pub(super) struct Running {
     /// Messages of the queue that are in the transcript, and of which the thread does not know.
     pub(super) injected: Vec<EntryId>,
     pub(super) end: Option<Arc<End>>,
-    /// Journaled states of the memory layers.
-    pub(super) layers: Option<Json>,
-    #[debug(skip)]
-    pipeline: Option<Arc<dyn DynContextPipeline>>,
+    /// Journaled states of layers and tools.
+    pub(super) states: Option<Json>,
+    ports: Ports,
     /// The operation that was started last.
     last: OpId,
 }
 
 impl Running {
-    pub(super) fn new(machine: Run, now: Time, pipeline: Option<Arc<dyn DynContextPipeline>>) -> Self {
+    pub(super) fn new(machine: Run, now: Time, ports: Ports) -> Self {
         Self {
             machine,
             now,
@@ -54,8 +55,8 @@ impl Running {
             abort: None,
             injected: Vec::new(),
             end: None,
-            layers: None,
-            pipeline,
+            states: None,
+            ports,
             last: OpId(0),
         }
     }
@@ -100,10 +101,6 @@ impl Running {
         }
     }
 
-    fn is_of_layer(&self, tool: &str) -> bool {
-        self.pipeline.as_ref().is_some_and(|layers| layers.has_tool_dyn(tool))
-    }
-
     fn start(&mut self, id: OpId, op: Op) {
         match op {
             Op::Store { records } => {
@@ -111,8 +108,8 @@ impl Running {
                 self.store = Some(id);
             }
             Op::Drain { point } => self.drain = Some((id, point)),
-            // Calls of layers take turns, each with the state that the one before it left.
-            Op::Tool { ref call, .. } if self.is_of_layer(call.name.as_str()) => {
+            // Calls that use a state take turns, each with the state that the one before it left.
+            Op::Tool { ref call, .. } if has_tool(&self.ports, &call.name) => {
                 self.quick.push_back((id, op));
             }
             // These ask models, run commands, or wait for people.

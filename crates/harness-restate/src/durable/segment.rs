@@ -11,10 +11,10 @@ use parking_lot::Mutex;
 
 use super::context::{SegmentWork, TimedInput};
 use super::host::{ThreadStore, fault};
-use super::layers;
 use super::reader::Reader;
 use super::running::Running;
 use super::sealed::HasAgent as _;
+use super::states::{States, merged};
 
 /// Time of one operation of a segment: an engine holds the key of the thread meanwhile.
 const LIMIT: Millis = Millis(5_000);
@@ -52,11 +52,15 @@ impl<S: ThreadStore + 'static> SegmentWork for Segment<S> {
     async fn run(self) -> Vec<TimedInput> {
         let Some(mut running) = self.slot.take() else { return Vec::new() };
         let origin = Arc::clone(running.machine.origin());
-        layers::restore(&self.ports, &origin, running.layers.as_ref());
+        let mut states = States::restored(&self.ports, &origin, running.states.as_ref());
         let mut inputs: Vec<TimedInput> = Vec::new();
         while let Some((id, op)) = running.quick.pop_front() {
-            let Performed { reply, spent, .. } =
+            let tool = if let Op::Tool { call, .. } = &op { Some(call.name.clone()) } else { None };
+            let Performed { mut reply, spent, .. } =
                 within(&self.ports, id, op, OpScope::of(&running.machine)).await;
+            if let Some(tool) = tool {
+                reply = states.accept(&tool, reply);
+            }
             let at = self.ports.clock.now();
             let spent = spent.map(|spent| Input::Spent(Box::new(spent)));
             for input in spent.into_iter().chain([Input::Reply(id, reply)]) {
@@ -66,8 +70,8 @@ impl<S: ThreadStore + 'static> SegmentWork for Segment<S> {
             }
         }
         if let Some(last) = inputs.last_mut() {
-            last.layers = layers::changed(&self.ports, &origin, running.layers.as_ref());
-            running.layers = last.layers.clone().or(running.layers);
+            last.states = states.changed();
+            running.states = merged(running.states, last.states.as_ref());
         }
         running.is_ahead = true;
         self.slot.put(running);
@@ -78,7 +82,7 @@ impl<S: ThreadStore + 'static> SegmentWork for Segment<S> {
 impl<S: ThreadStore> Segment<S> {
     /// An input, and what is journaled of it. An agent that cannot be kept is an error of its preparation.
     async fn sealed(&self, at: Time, mut input: Input) -> (Input, TimedInput) {
-        let mut journaled = TimedInput { at, input: input.clone(), agent: None, layers: None };
+        let mut journaled = TimedInput { at, input: input.clone(), agent: None, states: None };
         if let Some(agent) = journaled.input.seal() {
             match (self.reader.keep(&self.thread, self.first, &agent).await, &input) {
                 (Err(_), Input::Reply(id, _)) => {

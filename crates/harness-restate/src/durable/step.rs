@@ -15,9 +15,9 @@ use super::answer::{AnswerId, DeltaSink};
 use super::child::parts;
 use super::context::{StepAsk, StepReply, Stopped};
 use super::host::{Agent, AgentHost, ThreadStore};
-use super::layers;
 use super::reader::Reader;
 use super::sealed::HasAgent as _;
+use super::states::{self, States};
 
 /// Bytes of a reply, at most: an engine rejects large entries. 1 MiB.
 const REPLY_LIMIT: usize = 1 << 20;
@@ -94,7 +94,7 @@ async fn effect(
 ) -> StepReply {
     let id = AnswerId::of(&ask);
     let updates = deltas.as_ref().and_then(|sink| sink.progress_of(&ask));
-    let StepAsk { origin, op, what, turn, deadline, left, agents, delegation, child, layers: saved, .. } =
+    let StepAsk { origin, op, what, turn, deadline, left, agents, delegation, child, states: saved, .. } =
         ask;
     let failed = |why: &str| stepped(Time::default(), &what, what.failed(why), None);
     let agent = match parts(host, &origin, &agents, delegation.as_ref()).await {
@@ -114,16 +114,15 @@ async fn effect(
     let scope = OpScope { log, origin: &origin, turn, deadline, left };
     let attempt = if was_lost { ports.clock.now().0.unsigned_abs() } else { 0 };
     let streamed = deltas.zip(id).map(|(sink, id)| sink.stream(AnswerId { attempt, ..id }, &mut ports.hub));
-    if layers::asks(&what) {
-        layers::restore(&ports, &origin, saved.as_ref());
-    }
+    let asks = states::asks(&what);
+    let states = asks.then(|| States::restored(&ports, &origin, saved.as_ref()));
     let Performed { reply, mut spent, .. } = perform_op(&ports, op, what.clone(), scope, cancel).await;
     drop(streamed);
-    let changed = layers::asks(&what).then(|| layers::changed(&ports, &origin, saved.as_ref())).flatten();
+    let changed = states.and_then(States::changed);
     if let Some(lost) = lost {
         spent.get_or_insert_default().merge(&lost);
     }
-    StepReply { layers: changed, ..stepped(ports.clock.now(), &what, reply, spent) }
+    StepReply { states: changed, ..stepped(ports.clock.now(), &what, reply, spent) }
 }
 
 /// Usage of a lost attempt at a model call: all that was reserved for it.
@@ -144,7 +143,7 @@ fn stepped(at: Time, op: &Op, reply: Reply, spent: Option<TotalUsage>) -> StepRe
     let bytes = Json::size_of(&reply);
     let reply = if bytes > REPLY_LIMIT { too_large(op, &reply, bytes) } else { reply };
     let bytes = bytes.min(REPLY_LIMIT) as u64;
-    StepReply { at, reply, bytes, spent, layers: None }
+    StepReply { at, reply, bytes, spent, states: None }
 }
 
 fn too_large(op: &Op, reply: &Reply, bytes: usize) -> Reply {

@@ -99,6 +99,9 @@ pub struct ThreadState {
     last: Option<Result<Arc<End>, String>>,
     #[serde(default, skip_serializing_if = "Family::is_none")]
     family: Family,
+    /// States of tools that belong to the thread.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    states: Option<Json>,
 }
 
 impl ThreadState {
@@ -417,9 +420,10 @@ impl ThreadState {
                 }
                 ControlReply::Noted
             }
-            ControlAsk::Ended { run, end, at, injected, log, state } => {
+            ControlAsk::Ended { run, end, at, injected, log, state, states } => {
                 if self.running() == Some(&run) {
                     self.spent = state;
+                    self.states = states.or(self.states.take());
                     self.ended(run, end, at.max(now), &injected, log, sends);
                 }
                 ControlReply::Noted

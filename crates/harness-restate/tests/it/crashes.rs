@@ -131,7 +131,7 @@ fn a_run_that_rolls_over_gives_the_same_records_and_events() {
             assert_eq!(rolled.children, whole.children, "{} after {entries} entries", script.name);
         }
     }
-    assert_eq!(most, 7, "each iteration of the longest script is one invocation");
+    assert_eq!(most, 8, "each iteration of the longest script is one invocation");
 }
 
 #[test]
@@ -143,6 +143,21 @@ fn layers_have_one_state_wherever_their_run_is_at_work() {
         // Views, calls and answers: two calls of one answer, and one in the next turn.
         let expected = ["toolResult: [1, 1, 1]", "toolResult: [1, 2, 1]", "toolResult: [3, 3, 3]"];
         assert_eq!(counted.collect::<Vec<_>>(), expected);
+    }
+}
+
+#[test]
+fn a_mode_and_a_list_are_those_of_the_thread_wherever_it_is_at_work() {
+    let script = scripts::all().into_iter().find(|script| script.name == "a mode and a list").unwrap();
+    for options in [DriveOptions::default(), rolling(1)] {
+        let left = play(&script, SimFaults::default(), options);
+        let texts = texts(&left);
+        let has = |text: &str| texts.iter().any(|known| known.contains(text));
+        assert!(has("`pay` may change something, which the mode `plan` does not allow"), "{texts:?}");
+        assert!(has(r#"{"mode":"execute","modes""#) && has("[00000001] tea\nIn all: 1 pending"), "{texts:?}");
+        // Only the sub-agent pays, which begins in the mode of its caller.
+        let paid: Vec<_> = left.ledger.iter().filter(|line| line.starts_with("begun pay")).collect();
+        assert!(matches!(&paid[..], [line] if line.contains("t1/c-task")), "{paid:?}");
     }
 }
 

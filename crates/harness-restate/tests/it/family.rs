@@ -62,7 +62,10 @@ impl Threads {
     fn end(&mut self, thread: &str, run: &str, log: u64) {
         let end = Err("stopped".to_owned());
         let (run, at, injected, state) = (run.into(), Time(0), Vec::new(), None);
-        self.ask(thread, ThreadAsk::Run(ControlAsk::Ended { run, end, at, injected, log, state }));
+        self.ask(
+            thread,
+            ThreadAsk::Run(ControlAsk::Ended { run, end, at, injected, log, state, states: None }),
+        );
     }
 
     /// The calls of a thread that wait for a decision.
@@ -141,7 +144,7 @@ fn a_child_that_is_stopped_before_it_begins_is_stopped_at_once() {
 #[test]
 fn a_call_with_the_id_of_an_earlier_one_has_a_conversation_of_its_own() {
     let mut threads = Threads::at_work();
-    let began = |log| ControlReply::Began { log, spent: None, parked: None };
+    let began = |log| ControlReply::Began { log, spent: None, parked: None, states: None };
     assert_eq!(threads.delegate(("t1", "t1-1"), "t1/c", "r1"), began(0));
     // Asked twice: once.
     assert_eq!(threads.delegate(("t1", "t1-1"), "t1/c", "r1"), began(0));

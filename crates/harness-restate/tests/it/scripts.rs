@@ -4,7 +4,7 @@ use harness::core::Millis;
 use harness::core::message::AssistantMessage;
 use harness::runtime::{DeliveryRules, LateSteering, QueueMode};
 
-use super::world::{Act, FOLLOW_UP, INTERRUPT, NOTE, STEER, Script, calls, request, tasks, text};
+use super::world::{Act, FOLLOW_UP, INTERRUPT, NOTE, STEER, Script, call, calls, request, tasks, text};
 
 const SOON: Millis = Millis(5_000);
 const LATE: Millis = Millis(3 * 24 * 3_600_000);
@@ -17,6 +17,34 @@ pub(crate) fn all() -> Vec<Script> {
 /// Messages that wait are delivered together.
 fn together() -> DeliveryRules {
     DeliveryRules { steering: QueueMode::All, follow_up: QueueMode::All, ..DeliveryRules::default() }
+}
+
+/// A mode and a list, which the next run of the thread has, and the mode also a sub-agent.
+fn planned() -> Script {
+    let note = "The mode is `plan` from now on. Look around and ask the user what is unclear, change nothing, and propose a \
+                plan. When the user approves of it, ask for the mode `execute`.";
+    let said = vec!["Order tea.", note, "And now?"];
+    let child = Script { answers: vec![calls(&["pay"]), text("Paid.")], ..Script::default() };
+    let child = Script { modes: true, ..child };
+    let approved = [call("mode_set", r#"{"mode":"execute"}"#), call("work_item_add", r#"{"title":"tea"}"#)];
+    let answers = vec![
+        calls(&["pay-1"]),
+        AssistantMessage::calls(approved),
+        text("Planned."),
+        AssistantMessage::calls([call("mode_get", "{}"), call("work_item_list", "{}")]),
+        tasks(&["c-task"]),
+        text("Paid."),
+    ];
+    let acts = vec![(2, Act::Say(FOLLOW_UP, "And now?"))];
+    Script {
+        name: "a mode and a list",
+        modes: true,
+        child: Some(Box::new(child)),
+        acts,
+        answers,
+        said,
+        ..Script::default()
+    }
 }
 
 /// Scripts without sub-agents.
@@ -41,6 +69,7 @@ fn alone() -> Vec<Script> {
                 ],
             )
         },
+        planned(),
         script("the same call again and again", vec![calls(&["look"]); 4]),
         script("one call after the other", vec![calls(&["pay-1"]), calls(&["pay-2"]), text("Done.")]),
         Script {

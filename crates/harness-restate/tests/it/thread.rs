@@ -306,6 +306,7 @@ fn a_thread_that_forgets_stops_its_run_and_takes_no_requests() {
         injected: Vec::new(),
         log: 7,
         state: None,
+        states: None,
     };
     let refused =
         "refused forgetting: the conversation of thread `t1` is being removed; try again in a moment";

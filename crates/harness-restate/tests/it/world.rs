@@ -15,7 +15,7 @@ use harness::core::testing::ScriptedModel;
 use harness::core::tool::{DynTool, RetryClass, ToolCx, Toolbox, tool_fn};
 use harness::core::{Fault, Json, Millis, Redactor, ThreadId};
 use harness::runtime::{DeliveryMode, DeliveryRules};
-use harness::tools::{Subagent, SubagentTool, TurnRunner};
+use harness::tools::{Keep, Modes, Subagent, SubagentTool, TurnRunner, WorkTools};
 use harness_restate::durable::sim::{SimClient, SimClock};
 use harness_restate::durable::{Agent, AgentHost, HostAsk, RunOptions, ThreadAsk};
 use parking_lot::Mutex;
@@ -89,6 +89,8 @@ pub(crate) struct Script {
     pub(crate) delivery: DeliveryRules,
     /// Whether its agents have memory layers, which each process that works for a run has of its own.
     pub(crate) layers: bool,
+    /// Whether its agents have modes and a list of the thread, which each process has of its own, too.
+    pub(crate) modes: bool,
     /// Messages of the user that the transcript must have, in order.
     pub(crate) said: Vec<&'static str>,
 }
@@ -108,6 +110,7 @@ impl Default for Script {
             is_secret: false,
             delivery: DeliveryRules::default(),
             layers: false,
+            modes: false,
             said: Vec::new(),
         }
     }
@@ -126,6 +129,11 @@ pub(crate) fn calls(names: &[&str]) -> AssistantMessage {
         let (id, tool) = (format!("c-{name}"), name.split('-').next().unwrap_or(name));
         ToolCall::new(id, tool, Json::parse(r#"{"what":"tea"}"#).unwrap())
     }))
+}
+
+/// A call with these arguments.
+pub(crate) fn call(tool: &str, arguments: &str) -> ToolCall {
+    ToolCall::new(format!("c-{tool}"), tool, Json::parse(arguments).unwrap())
 }
 
 /// Asks for an approval of its own.
@@ -308,6 +316,8 @@ pub(crate) struct Host {
     ports: Ports,
     /// Tools beside those of layers, in an agent that has these.
     layered: Option<Vec<Arc<dyn DynTool>>>,
+    /// Makes the ports of a process, of agents with modes.
+    moded: Option<Box<dyn Fn() -> Ports + Send + Sync>>,
     pub(crate) ledger: Ledger,
 }
 
@@ -322,11 +332,20 @@ impl Host {
     /// Parts that note elsewhere what they do.
     pub(crate) fn noting(script: &Script, clock: Arc<dyn Clock>, user: User, note: &Note) -> Self {
         let tools = tools(note, &clock);
-        let mut ports = ports(script, 0, &tools, &clock, &user);
-        ports.agents = Arc::new(SingleAgent::new(INSTRUCTIONS));
-        ports.redactor = Some(redactor()).filter(|_| script.is_secret);
-        let layered = script.layers.then_some(tools);
-        Self { turns: script.turns, delivery: script.delivery, ports, layered, ledger: Ledger::default() }
+        let of = script.clone();
+        let of_process = {
+            let tools = tools.clone();
+            move || {
+                let mut ports = ports(&of, 0, &tools, &clock, &user);
+                ports.agents = Arc::new(SingleAgent::new(INSTRUCTIONS));
+                ports.redactor = Some(redactor()).filter(|_| of.is_secret);
+                ports
+            }
+        };
+        let (ports, layered) = (of_process(), script.layers.then_some(tools));
+        let moded = script.modes.then(|| Box::new(of_process) as _);
+        let (turns, delivery) = (script.turns, script.delivery);
+        Self { turns, delivery, ports, layered, moded, ledger: Ledger::default() }
     }
 
     pub(crate) fn parts(&self) -> Agent {
@@ -335,7 +354,7 @@ impl Host {
         } else {
             Box::new(PlainControl::default())
         };
-        let mut ports = self.ports.clone();
+        let mut ports = self.moded.as_ref().map_or_else(|| self.ports.clone(), |ports| ports());
         if let Some(tools) = &self.layered {
             let layers = tally(&ports.clock);
             ports.tools = Arc::new(Toolbox::new(tools.iter().cloned().chain(layers.tools())));
@@ -365,7 +384,14 @@ fn ports(
         let payer = Subagent::new("payer", "pays", CHILD_INSTRUCTIONS);
         tools.push(Arc::new(SubagentTool::new([payer], Arc::new(runner)).unwrap().max_depth(2)));
     }
+    let modes = Modes::plan_and_execute().model_may_set();
+    let work = WorkTools::new(Keep::Thread, Arc::clone(clock));
+    if script.modes {
+        tools.extend_from_slice(modes.tools().tools());
+        tools.extend_from_slice(work.clone().into_list().tools());
+    }
     let model = ScriptedModel::new(script.answers.clone()).repeatable();
+    let has_modes = script.modes;
     let (script, user) = (script.clone(), Arc::clone(user));
     let model = Actor { script, first, model, clock: Arc::clone(clock), user };
     let mut ports = Ports::new(Arc::new(model), Arc::clone(clock));
@@ -376,6 +402,10 @@ fn ports(
         }
         GateVerdict::Allow
     }));
+    if has_modes {
+        ports.gates.push(modes.gate());
+        ports.states = vec![Arc::new(modes), Arc::new(work)];
+    }
     ports
 }
 

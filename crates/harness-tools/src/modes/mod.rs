@@ -22,6 +22,9 @@ pub use self::thread::ThreadMode;
 use self::thread::ThreadState;
 use crate::tool_set::ToolSet;
 
+/// The tool by which a model reads the mode.
+pub(crate) const GET: &str = "mode_get";
+
 /// The tool by which a model asks for another mode.
 pub(crate) const SET: &str = "mode_set";
 
@@ -107,7 +110,7 @@ impl Modes {
     /// The tools `mode_get` and `mode_set`.
     pub fn tools(&self) -> ToolSet {
         let (looks, sets) = (self.clone(), self.clone());
-        let get = tool_fn("mode_get", "Returns the current mode and all modes.", move |_: Nothing, cx| {
+        let get = tool_fn(GET, "Returns the current mode and all modes.", move |_: Nothing, cx| {
             let listed = listed(&looks.of(cx.origin.thread.as_ref()));
             async move { ToolOutcome::structured(listed) }
         });

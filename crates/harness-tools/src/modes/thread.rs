@@ -2,12 +2,13 @@
 
 use std::sync::Arc;
 
-use harness_core::ThreadId;
 use harness_core::message::{Message, UserMessage};
 use harness_core::outcome::StopMode;
-use harness_core::port::Steering;
+use harness_core::port::{RunBeginning, RunState, Steering};
+use harness_core::{Json, Origin, ThreadId};
+use serde::{Deserialize, Serialize};
 
-use super::{Mode, ModeCalls, ModeNotes, Modes};
+use super::{GET, Mode, ModeCalls, ModeNotes, Modes, SET};
 use crate::error::ToolsError;
 
 /// The mode of one thread, made by [`Modes::of`]. Clones share it.
@@ -141,5 +142,60 @@ impl ThreadState {
         let current = modes.first().map_or_else(|| Arc::new(Mode::execute()), Arc::clone);
         let informed = (current.calls == ModeCalls::All).then(|| Arc::clone(&current.name));
         Self { current, informed, change: 0 }
+    }
+}
+
+/// State of a thread in another process.
+#[derive(Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct SavedMode {
+    mode: Arc<str>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    informed: Option<Arc<str>>,
+    change: u64,
+}
+
+/// The mode of a thread, which its next run continues in, and in which its sub-agents begin.
+impl RunState for Modes {
+    fn name(&self) -> &str {
+        "modes"
+    }
+
+    fn has_tool(&self, name: &str) -> bool {
+        [GET, SET].contains(&name)
+    }
+
+    fn save_state(&self, origin: &Origin) -> Option<Json> {
+        let states = self.shared.states.lock();
+        let ThreadState { current, informed, change } = states.peek(&origin.thread)?;
+        let saved =
+            SavedMode { mode: Arc::clone(&current.name), informed: informed.clone(), change: *change };
+        Json::of(&saved).ok()
+    }
+
+    fn restore_state(&self, origin: &Origin, saved: Option<&Json>) {
+        let saved: Option<SavedMode> = saved.and_then(|saved| saved.to().ok());
+        let known = saved.and_then(|saved| {
+            let current = self.all().iter().find(|mode| mode.name == saved.mode)?;
+            Some(ThreadState { current: Arc::clone(current), informed: saved.informed, change: saved.change })
+        });
+        let mut states = self.shared.states.lock();
+        match known {
+            Some(state) => states.put(origin.thread.clone(), state),
+            None => states.pop(&origin.thread),
+        };
+    }
+
+    fn is_of_thread(&self) -> bool {
+        true
+    }
+
+    fn begin_run(&self, origin: &Origin, run: &mut RunBeginning) {
+        let mode = self.of(origin.thread.as_ref());
+        run.mode = mode.stop_mode(run.mode);
+        if let Some((change, note)) = mode.note() {
+            mode.noted(change);
+            run.notes.push(note);
+        }
     }
 }

@@ -7,9 +7,9 @@ mod report;
 use std::sync::Arc;
 
 use harness_control::work::{ItemId, ItemStatus, NewItem, WorkFault, WorkLedger, WorkLimits};
-use harness_core::Origin;
-use harness_core::port::Clock;
+use harness_core::port::{Clock, RunState};
 use harness_core::tool::{DynTool, RetryClass, ToolCx, ToolOutcome, tool_fn};
+use harness_core::{Json, Origin};
 
 use self::arguments::{Add, AddArguments, Flag, Get, List, Store, Update, UpdateArguments};
 pub use self::completion::work_complete;
@@ -206,6 +206,32 @@ impl WorkTools {
                 }
             }
         })
+    }
+}
+
+/// The ledger of a run or conversation, as its tools last left it.
+impl RunState for WorkTools {
+    fn name(&self) -> &str {
+        "work_items"
+    }
+
+    fn has_tool(&self, name: &str) -> bool {
+        [ADD, UPDATE, LIST, GET, STORE, FLAG].iter().any(|(tool, _)| *tool == name)
+    }
+
+    fn save_state(&self, origin: &Origin) -> Option<Json> {
+        self.ledgers.peek(origin, Json::of)?.ok()
+    }
+
+    fn restore_state(&self, origin: &Origin, saved: Option<&Json>) {
+        match saved.and_then(|saved| saved.to().ok()) {
+            Some(ledger) => self.restore(origin, ledger),
+            None => self.forget(origin),
+        }
+    }
+
+    fn is_of_thread(&self) -> bool {
+        self.ledgers.keep() == Keep::Thread
     }
 }
 

@@ -7,7 +7,9 @@ use harness_core::driver::{Ports, drive};
 use harness_core::machine::Start;
 use harness_core::message::{AssistantMessage, Message, ToolCall};
 use harness_core::outcome::StopMode;
-use harness_core::port::{ApprovalAsk, Approver, Decision, DrainPoint, ProposedCall, Steering};
+use harness_core::port::{
+    ApprovalAsk, Approver, Decision, DrainPoint, ProposedCall, RunBeginning, RunState, Steering,
+};
 use harness_core::testing::{ModelStep, ScriptedModel, VirtualClock};
 use harness_core::tool::{DynTool, RetryClass, ToolDef, Toolbox, tool_fn};
 use harness_core::transcript::Transcript;
@@ -191,6 +193,31 @@ fn each_thread_has_its_mode_which_its_sub_agents_share() {
     };
     assert_eq!([pays(first), pays(child), pays(second.clone())], [false, false, true]);
     assert_eq!(&*modes.of(second.thread.as_ref()).current().name, "execute");
+}
+
+#[test]
+fn a_thread_has_its_mode_in_another_process() {
+    let mut origin = Origin::default();
+    origin.thread = Some("a".into());
+    let modes = || Modes::new(Mode::execute(), [Mode::plan()]);
+    let (first, second) = (modes(), modes());
+    assert_eq!(first.save_state(&origin), None, "nothing happened yet");
+    first.of(origin.thread.as_ref()).set("plan").unwrap();
+    let saved = first.save_state(&origin).expect("a state");
+    second.restore_state(&origin, Some(&saved));
+    let mut run = RunBeginning::new(StopMode::StrictAutomation);
+    second.begin_run(&origin, &mut run);
+    let notes: Vec<_> = run.notes.iter().map(Message::joined_text).collect();
+    assert_eq!((run.mode, notes.len()), (StopMode::Interactive, 1));
+    assert!(notes[0].starts_with("The mode is `plan` from now on."), "{notes:?}");
+    let mut next = RunBeginning::new(StopMode::StrictAutomation);
+    second.begin_run(&origin, &mut next);
+    assert_eq!(next.notes.len(), 0, "the model knows it");
+    // A mode that this process does not have, and no state: it begins anew.
+    for none in [Some(&Json::parse(r#"{"mode":"night","change":1}"#).unwrap()), None] {
+        second.restore_state(&origin, none);
+        assert_eq!(&*second.of(origin.thread.as_ref()).current().name, "execute");
+    }
 }
 
 #[test]

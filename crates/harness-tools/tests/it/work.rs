@@ -4,9 +4,10 @@ use std::sync::Arc;
 
 use harness_control::work::{WorkLedger, WorkLimits};
 use harness_core::message::ToolCall;
+use harness_core::port::RunState;
 use harness_core::testing::VirtualClock;
 use harness_core::tool::ToolCx;
-use harness_core::{Json, Time};
+use harness_core::{Json, Origin, Time};
 use harness_tools::{Keep, WorkTools, work_complete};
 
 fn tools() -> WorkTools {
@@ -100,7 +101,7 @@ fn several_changes_happen_together_or_not_at_all() {
     });
     let runtime = tokio::runtime::Builder::new_current_thread().build().expect("a runtime");
     assert_eq!(runtime.block_on(said(&tools, &[ADD])), "error: the limit of 1 work items is reached");
-    assert_eq!(tools.ledger(&harness_core::Origin::default()), WorkLedger::default());
+    assert_eq!(tools.ledger(&Origin::default()), WorkLedger::default());
 }
 
 #[test]
@@ -123,7 +124,7 @@ fn a_call_that_fails_changes_no_item() {
 #[test]
 fn a_stored_ledger_goes_on() {
     let runtime = tokio::runtime::Builder::new_current_thread().build().expect("a runtime");
-    let (before, after, origin) = (tools(), tools(), harness_core::Origin::default());
+    let (before, after, origin) = (tools(), tools(), Origin::default());
     runtime.block_on(said(&before, &[ADD]));
     after.restore(&origin, before.ledger(&origin));
     let update = ("work_item_update", r#"{"item_id":"00000002","status":"skipped"}"#);
@@ -133,7 +134,7 @@ fn a_stored_ledger_goes_on() {
 #[test]
 fn a_ledger_is_rebuilt_from_the_results_of_the_tools() {
     let runtime = tokio::runtime::Builder::new_current_thread().build().expect("a runtime");
-    let (tools, origin) = (tools(), harness_core::Origin::default());
+    let (tools, origin) = (tools(), Origin::default());
     let calls = [
         ADD,
         (
@@ -185,7 +186,7 @@ fn each_run_or_thread_has_its_own_list() {
         let tool = set.tools().iter().find(|tool| tool.tool_def().name == name).expect("a tool");
         let call = ToolCall::new("c", name, Json::parse(arguments).expect("JSON"));
         let mut cx = ToolCx::for_call(Arc::new(call));
-        let mut origin = harness_core::Origin::default();
+        let mut origin = Origin::default();
         (origin.thread, origin.run) = (Some("thread".into()), Some(run.into()));
         cx.origin = Arc::new(origin);
         let outcome = runtime.block_on(tool.call_boxed(cx));
@@ -194,7 +195,21 @@ fn each_run_or_thread_has_its_own_list() {
     let (of_run, of_thread) = (tools(), WorkTools::new(Keep::Thread, Arc::new(VirtualClock::still(Time(0)))));
     for (tools, is_shared) in [(of_run, false), (of_thread, true)] {
         listed(&tools, "a", true);
+        assert_eq!(tools.is_of_thread(), is_shared);
         assert_eq!(listed(&tools, "b", false).contains("scan"), is_shared);
         assert!(listed(&tools, "a", false).contains("scan"));
     }
+}
+
+#[test]
+fn a_list_is_the_same_in_another_process() {
+    let runtime = tokio::runtime::Builder::new_current_thread().build().expect("a runtime");
+    let (first, second, origin) = (tools(), tools(), Origin::default());
+    assert_eq!(first.save_state(&origin), None, "no tool was called yet");
+    runtime.block_on(said(&first, &[ADD]));
+    second.restore_state(&origin, first.save_state(&origin).as_ref());
+    let list = [("work_item_list", "{}")];
+    assert_eq!(runtime.block_on(said(&second, &list)), runtime.block_on(said(&first, &list)));
+    second.restore_state(&origin, None);
+    assert_eq!(second.save_state(&origin), None);
 }

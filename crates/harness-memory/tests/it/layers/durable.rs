@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use harness_core::Outcome;
-use harness_core::port::ContextPipeline as _;
+use harness_core::port::{ContextPipeline as _, RunState as _};
 use harness_memory::layer::{
     Called, FnLayer, FunctionDef, Hook, Layer as _, LayerDef, LayerSetup, Scope, Update,
 };
@@ -94,19 +94,19 @@ fn an_execution_continues_in_another_process_as_it_was() {
     let (first, second) = (stage(&shelf, counting(Scope::Thread)), stage(&shelf, counting(Scope::Thread)));
     let cx = cx_of("run", &log);
     let saved = run(&first.clock, async {
-        assert_eq!(first.layers.save_run(&cx.origin), None, "it has not begun");
+        assert_eq!(first.layers.save_state(&cx.origin), None, "it has not begun");
         first.layers.begin(&cx).await.unwrap();
         first.layers.store(&answer("a"), &cx).await.unwrap();
         shelf.fail(1);
         first.layers.store(&answer("b"), &cx).await.unwrap();
-        first.layers.save_run(&cx.origin).unwrap()
+        first.layers.save_state(&cx.origin).unwrap()
     });
     assert_eq!(shelf.writes.take(), ["layers/count%2Fer/thread/thread/state = 1"]);
     // What the second process has of the execution is replaced.
     run(&second.clock, async {
         second.layers.begin(&cx).await.unwrap();
-        second.layers.restore_run(&cx.origin, Some(&saved));
-        assert_eq!(second.layers.save_run(&cx.origin).as_ref(), Some(&saved));
+        second.layers.restore_state(&cx.origin, Some(&saved));
+        assert_eq!(second.layers.save_state(&cx.origin).as_ref(), Some(&saved));
         second.layers.complete(Outcome::Completed, &cx).await.unwrap();
     });
     assert_eq!(
@@ -117,7 +117,7 @@ fn an_execution_continues_in_another_process_as_it_was() {
     assert_eq!(second.reports.take(), [""; 0]);
     // The first one still has the execution, until it is told that it has not begun.
     run(&first.clock, async {
-        first.layers.restore_run(&cx.origin, None);
+        first.layers.restore_state(&cx.origin, None);
         first.layers.begin(&cx).await.unwrap();
         assert_eq!(
             first.layers.layer_state("run", &"count/er".into()),

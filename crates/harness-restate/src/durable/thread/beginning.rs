@@ -200,7 +200,8 @@ impl ThreadState {
             agents,
             delegation,
             began: self.began.clone(),
-            layers: None,
+            states: self.states.clone(),
+            mode: None,
         };
         sends.push(ThreadSend::Drive(Box::new(input)));
     }

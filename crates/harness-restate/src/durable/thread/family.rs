@@ -238,7 +238,12 @@ impl ThreadState {
         }
         (self.status, self.last) = (ThreadStatus::Running(run.clone()), None);
         (self.turn, self.since, self.origin) = (self.log, Some(now), origin);
-        let reply = ControlReply::Began { log: self.log, spent: self.spent.clone(), parked };
+        let reply = ControlReply::Began {
+            log: self.log,
+            spent: self.spent.clone(),
+            parked,
+            states: self.states.clone(),
+        };
         self.family.started = Some((run, caller, reply.clone()));
         reply
     }

@@ -96,7 +96,8 @@ impl<H: AgentHost + 'static, S: ThreadStore + Clone + 'static> Run<H, S> {
         let entries = self.reader.entries(&input.thread(), thread.log(), log).await?;
         let injected = delivered(&thread, &entries);
         let (run, at, state) = (input.run(), input.at, input.state().cloned());
-        let ended = ControlAsk::Ended { run, end: Err(why.to_owned()), at, injected, log, state };
+        let ended =
+            ControlAsk::Ended { run, end: Err(why.to_owned()), at, injected, log, state, states: None };
         ctx.control(ended).await.map(drop)
     }
 
