@@ -6,7 +6,7 @@ use std::sync::Arc;
 use harness_core::decide::{DynCheck, Guarded, Points};
 use harness_core::driver::Ports;
 use harness_core::event::Fold;
-use harness_core::port::{Clock, RunState};
+use harness_core::port::{Clock, Stateful};
 use harness_core::tool::{DynTool, DynToolRegistry};
 use harness_tools::{
     BackgroundAgents, Keep, Modes, RunnerSlot, SUBAGENT_TOOLS, Subagent, SubagentTool, Surroundings, ToolSet,
@@ -116,8 +116,8 @@ impl SubagentSetup {
 
     /// Adds the states of modes and work items.
     pub(crate) fn add_states(&self, work: Option<WorkTools>, ports: &mut Ports) {
-        let modes = self.modes.clone().map(|modes| Arc::new(modes) as Arc<dyn RunState>);
-        let work = work.map(|work| Arc::new(work) as Arc<dyn RunState>);
+        let modes = self.modes.clone().map(|modes| Arc::new(modes) as Arc<dyn Stateful>);
+        let work = work.map(|work| Arc::new(work) as Arc<dyn Stateful>);
         ports.states.extend(modes.into_iter().chain(work));
     }
 

@@ -7,8 +7,8 @@ use std::os::unix::fs::chown;
 use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::sync::{Arc, Mutex};
 
 use harness::core::Time;
 use harness::core::message::Message;
@@ -215,8 +215,8 @@ fn an_append_counts_once_however_often_its_connection_breaks() {
     );
 }
 
-/// A way to a server that breaks the connection with the next request while `cut` is set, and unsets it.
-fn breaking_way(port: u16, cut: &Arc<AtomicBool>) -> u16 {
+/// A way to a server that breaks the connection whose next request has the text in `cut`, and takes the text.
+fn breaking_way(port: u16, cut: &Arc<Mutex<Option<&'static str>>>) -> u16 {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let own = listener.local_addr().unwrap().port();
     let cut = Arc::clone(cut);
@@ -229,7 +229,7 @@ fn breaking_way(port: u16, cut: &Arc<AtomicBool>) -> u16 {
             std::thread::spawn(move || {
                 let mut request = [0; 8192];
                 while let Ok(bytes @ 1..) = client.read(&mut request)
-                    && !cut.swap(false, Ordering::SeqCst)
+                    && !is_cut(&cut, &request[..bytes])
                 {
                     server.write_all(&request[..bytes]).unwrap();
                 }
@@ -242,27 +242,33 @@ fn breaking_way(port: u16, cut: &Arc<AtomicBool>) -> u16 {
     own
 }
 
+fn is_cut(cut: &Mutex<Option<&'static str>>, request: &[u8]) -> bool {
+    let (mut cut, request) = (cut.lock().unwrap(), String::from_utf8_lossy(request));
+    cut.take_if(|text| request.contains(*text)).is_some()
+}
+
 #[test]
 fn what_may_be_done_twice_survives_a_connection_that_breaks() {
     let server = Postgres::start();
     let (database, _) = server.database();
-    let cut = Arc::new(AtomicBool::new(false));
+    let cut = Arc::new(Mutex::new(None));
     let url = format!("postgres://harness@127.0.0.1:{}/{database}", breaking_way(server.port, &cut));
     let session = open(&url, "ada").unwrap();
     say(&session, "one").unwrap();
-    let breaks = || cut.store(true, Ordering::SeqCst);
+    let breaks = |text| *cut.lock().unwrap() = Some(text);
+    let broke = || cut.lock().unwrap().is_none();
 
-    breaks();
+    breaks("SELECT number, line");
     assert_eq!(texts(&url, "ada"), ["one"], "a read");
-    assert!(!cut.load(Ordering::SeqCst), "the connection broke");
-    breaks();
+    assert!(broke());
+    breaks("pg_try_advisory_lock");
     let another = open(&url, "bea").unwrap();
-    assert!(!cut.load(Ordering::SeqCst), "the connection broke");
+    assert!(broke());
     say(&another, "two").unwrap();
 
     // An append is not repeated: nobody knows whether it counted. The next one finds out.
-    breaks();
-    assert!(say(&another, "three").is_err());
+    breaks("harness.append");
+    assert!(say(&another, "three").is_err() && broke());
     until(PATIENCE, "an append over a new connection", || say(&another, "three").is_ok());
     assert_eq!(texts(&url, "bea"), ["two", "three"]);
 }

@@ -10,7 +10,7 @@ use crate::json::Json;
 use crate::machine::PortSet;
 use crate::port::{
     Clock, DynAgentSource, DynApprover, DynCheckpointStore, DynCompactor, DynContextPipeline, DynModel,
-    DynSession, RunState, SingleAgent, Steering,
+    DynSession, SingleAgent, Stateful, Steering,
 };
 use crate::time::Millis;
 use crate::tool::{Children, DynToolRegistry, ToolUpdates, Toolbox};
@@ -62,7 +62,7 @@ pub struct Ports {
     /// The memory layers.
     pub layers: Option<Arc<dyn DynContextPipeline>>,
     /// States that tools keep in this process, for drivers that continue a run elsewhere. Default none.
-    pub states: Vec<Arc<dyn RunState>>,
+    pub states: Vec<Arc<dyn Stateful>>,
     /// Time limit of memory layers at the end of an execution, after a cancellation at most 2 s. Default 30 s.
     pub complete_within: Millis,
     /// Shortens views and transcripts.
@@ -140,7 +140,7 @@ impl Ports {
     }
 
     /// What this process has of runs: states of tools, and of the memory layers.
-    pub fn run_states(&self) -> impl Iterator<Item = &dyn RunState> {
+    pub fn run_states(&self) -> impl Iterator<Item = &dyn Stateful> {
         let layers = self.layers.as_deref().and_then(DynContextPipeline::run_state_dyn);
         self.states.iter().map(|state| &**state).chain(layers)
     }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-use super::{Ledger, PreparedAgent, Progress, RunState};
+use super::{Ledger, PreparedAgent, Progress, Stateful};
 use crate::cancel::Cancel;
 use crate::json::Json;
 use crate::message::{Message, Usage};
@@ -183,7 +183,7 @@ pub trait ContextPipeline: Send + Sync {
     fn restore_states(&self, _origin: &Origin, _states: &Json) {}
 
     /// What executions at work have in this process, for drivers that continue them elsewhere. Default: `None`, no state.
-    fn run_state(&self) -> Option<&dyn RunState> {
+    fn run_state(&self) -> Option<&dyn Stateful> {
         None
     }
 
@@ -204,7 +204,7 @@ twin! {
         async fn complete_boxed = complete(outcome: Outcome, cx: &'a ViewCx) -> Result<(), Fault>;
         fn save_states_dyn = save_states(origin: &Origin) -> Option<Json>;
         fn restore_states_dyn = restore_states(origin: &Origin, states: &Json);
-        fn run_state_dyn = run_state() -> Option<&dyn RunState>;
+        fn run_state_dyn = run_state() -> Option<&dyn Stateful>;
         fn ahead_dyn = ahead() -> Option<Arc<dyn DynContextPipeline>>;
     }
 }

@@ -102,5 +102,5 @@ pub use session::{
     Durability, DynSession, Entry, EntryHead, Loaded, OpenCall, Session, SessionError, TornTail,
     TranscriptRepair,
 };
-pub use state::{RunBeginning, RunState};
+pub use state::{RunBeginning, Stateful};
 pub use steering::{DrainPoint, Steering};

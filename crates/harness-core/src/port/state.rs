@@ -5,24 +5,24 @@ use crate::message::Message;
 use crate::origin::Origin;
 use crate::outcome::StopMode;
 
-/// State that tools or memory layers keep in the memory of their process for each run or thread: modes, lists, what
+/// Tools or memory layers that keep state in the memory of their process for each run or thread: modes, lists, what
 /// layers know.
 ///
-/// A driver of one process leaves it there. A driver over a durable engine continues a run in any process: it restores the
+/// A driver of one process leaves the state there. A driver over a durable engine continues a run in any process: it restores the
 /// state before the operations that use it, and journals what they changed. Calls of its tools are performed one after the
 /// other.
 ///
 /// ```
 /// use std::sync::atomic::{AtomicU64, Ordering};
 ///
-/// use harness_core::port::RunState;
+/// use harness_core::port::Stateful;
 /// use harness_core::{Json, Origin};
 ///
 /// /// Counts calls of the tool `count` in the whole process, which has one run.
 /// #[derive(Default)]
 /// struct Count(AtomicU64);
 ///
-/// impl RunState for Count {
+/// impl Stateful for Count {
 ///     fn name(&self) -> &str {
 ///         "count"
 ///     }
@@ -45,7 +45,7 @@ use crate::outcome::StopMode;
 /// second.restore_state(&origin, first.save_state(&origin).as_ref());
 /// assert_eq!(second.0.into_inner(), 2);
 /// ```
-pub trait RunState: Send + Sync {
+pub trait Stateful: Send + Sync {
     /// Name, unique among the states of a run.
     fn name(&self) -> &str;
 

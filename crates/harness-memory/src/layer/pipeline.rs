@@ -8,7 +8,7 @@ use futures_util::lock::Mutex as AsyncMutex;
 use harness_core::decide::{DecideCx, DynGate, Gate, GateDecision, GateVerdict, Guarded, gate};
 use harness_core::message::{AssistantMessage, Message};
 use harness_core::port::{
-    AppendSource, Clock, ContextPipeline, DynContextPipeline, ProposedCall, RunState, ViewCx,
+    AppendSource, Clock, ContextPipeline, DynContextPipeline, ProposedCall, Stateful, ViewCx,
 };
 use harness_core::transcript::Plan;
 use harness_core::{Fault, FaultSource, Json, Origin, Outcome, RunId, TurnId};
@@ -364,7 +364,7 @@ impl ContextPipeline for Pipeline {
         }
     }
 
-    fn run_state(&self) -> Option<&dyn RunState> {
+    fn run_state(&self) -> Option<&dyn Stateful> {
         Some(self)
     }
 

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use futures_util::lock::Mutex as AsyncMutex;
 use harness_core::outcome::TotalUsage;
-use harness_core::port::RunState;
+use harness_core::port::Stateful;
 use harness_core::{Json, Origin};
 use serde::{Deserialize, Serialize};
 
@@ -37,7 +37,7 @@ struct SavedRun {
     requests: Vec<RerenderRequest>,
 }
 
-impl RunState for Pipeline {
+impl Stateful for Pipeline {
     fn name(&self) -> &str {
         "memory"
     }

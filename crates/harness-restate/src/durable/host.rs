@@ -109,7 +109,7 @@ impl<H: AgentHost + ?Sized> AgentHost for Arc<H> {
 }
 
 /// The agents of a runtime. A thread that was started under another descriptor is rejected, unless the runtime accepts any.
-/// States that a process keeps follow a run to another worker as far as they are a [`RunState`](harness::core::port::RunState).
+/// State that a process keeps follows a run to another worker if a [`Stateful`](harness::core::port::Stateful) keeps it.
 impl AgentHost for Runtime {
     async fn agent(&self, ask: HostAsk<'_>) -> Result<Agent, Fault> {
         let mut options = MessageOptions::default();

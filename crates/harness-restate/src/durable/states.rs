@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use harness::core::driver::Ports;
 use harness::core::machine::{Op, Reply};
-use harness::core::port::{RunBeginning, RunState};
+use harness::core::port::{RunBeginning, Stateful};
 use harness::core::tool::ToolOutcome;
 use harness::core::{Json, Origin, ToolName};
 
@@ -83,7 +83,7 @@ impl<'p> States<'p> {
         this
     }
 
-    fn all(&self) -> impl Iterator<Item = &'p dyn RunState> {
+    fn all(&self) -> impl Iterator<Item = &'p dyn Stateful> {
         let is_of_thread = self.is_of_thread;
         self.ports.run_states().filter(move |state| !is_of_thread || state.is_of_thread())
     }
@@ -129,13 +129,13 @@ impl<'p> States<'p> {
         written(&states)
     }
 
-    fn saved(&self, state: &dyn RunState) -> Option<Json> {
+    fn saved(&self, state: &dyn Stateful) -> Option<Json> {
         let saved = state.save_state(self.origin)?;
         Some(self.ports.redactor.as_ref().map_or_else(|| saved.clone(), |redactor| redactor.json(&saved)))
     }
 }
 
-fn limit(state: &dyn RunState) -> usize {
+fn limit(state: &dyn Stateful) -> usize {
     if state.is_of_thread() { THREAD_LIMIT } else { RUN_LIMIT }
 }
 
@@ -163,7 +163,7 @@ mod tests {
         is_of_thread: bool,
     }
 
-    impl RunState for Text {
+    impl Stateful for Text {
         fn name(&self) -> &'static str {
             "text"
         }

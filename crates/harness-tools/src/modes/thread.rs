@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use harness_core::message::{Message, UserMessage};
 use harness_core::outcome::StopMode;
-use harness_core::port::{RunBeginning, RunState, Steering};
+use harness_core::port::{RunBeginning, Stateful, Steering};
 use harness_core::{Json, Origin, ThreadId};
 use serde::{Deserialize, Serialize};
 
@@ -156,7 +156,7 @@ struct SavedMode {
 }
 
 /// The mode of a thread, which its next run continues in, and in which its sub-agents begin.
-impl RunState for Modes {
+impl Stateful for Modes {
     fn name(&self) -> &str {
         "modes"
     }

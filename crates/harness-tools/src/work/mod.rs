@@ -7,7 +7,7 @@ mod report;
 use std::sync::Arc;
 
 use harness_control::work::{ItemId, ItemStatus, NewItem, WorkFault, WorkLedger, WorkLimits};
-use harness_core::port::{Clock, RunState};
+use harness_core::port::{Clock, Stateful};
 use harness_core::tool::{DynTool, RetryClass, ToolCx, ToolOutcome, tool_fn};
 use harness_core::{Json, Origin};
 
@@ -210,7 +210,7 @@ impl WorkTools {
 }
 
 /// The ledger of a run or conversation, as its tools last left it.
-impl RunState for WorkTools {
+impl Stateful for WorkTools {
     fn name(&self) -> &str {
         "work_items"
     }

@@ -8,7 +8,7 @@ use harness_core::machine::Start;
 use harness_core::message::{AssistantMessage, Message, ToolCall};
 use harness_core::outcome::StopMode;
 use harness_core::port::{
-    ApprovalAsk, Approver, Decision, DrainPoint, ProposedCall, RunBeginning, RunState, Steering,
+    ApprovalAsk, Approver, Decision, DrainPoint, ProposedCall, RunBeginning, Stateful, Steering,
 };
 use harness_core::testing::{ModelStep, ScriptedModel, VirtualClock};
 use harness_core::tool::{DynTool, RetryClass, ToolDef, Toolbox, tool_fn};

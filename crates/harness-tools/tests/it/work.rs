@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use harness_control::work::{WorkLedger, WorkLimits};
 use harness_core::message::ToolCall;
-use harness_core::port::RunState;
+use harness_core::port::Stateful;
 use harness_core::testing::VirtualClock;
 use harness_core::tool::ToolCx;
 use harness_core::{Json, Origin, Time};

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use harness_core::Outcome;
-use harness_core::port::{ContextPipeline as _, RunState as _};
+use harness_core::port::{ContextPipeline as _, Stateful as _};
 use harness_memory::layer::{
     Called, FnLayer, FunctionDef, Hook, Layer as _, LayerDef, LayerSetup, Scope, Update,
 };
