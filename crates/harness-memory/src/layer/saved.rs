@@ -38,7 +38,7 @@ struct SavedRun {
 }
 
 impl Stateful for Pipeline {
-    fn name(&self) -> &str {
+    fn name(&self) -> &'static str {
         "memory"
     }
 

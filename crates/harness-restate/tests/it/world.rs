@@ -384,10 +384,10 @@ fn ports(
         let payer = Subagent::new("payer", "pays", CHILD_INSTRUCTIONS);
         tools.push(Arc::new(SubagentTool::new([payer], Arc::new(runner)).unwrap().max_depth(2)));
     }
-    let modes = Modes::plan_and_execute().model_may_set();
+    let plan_first = Modes::plan_and_execute().model_may_set();
     let work = WorkTools::new(Keep::Thread, Arc::clone(clock));
     if script.modes {
-        tools.extend_from_slice(modes.tools().tools());
+        tools.extend_from_slice(plan_first.tools().tools());
         tools.extend_from_slice(work.clone().into_list().tools());
     }
     let model = ScriptedModel::new(script.answers.clone()).repeatable();
@@ -403,8 +403,8 @@ fn ports(
         GateVerdict::Allow
     }));
     if has_modes {
-        ports.gates.push(modes.gate());
-        ports.states = vec![Arc::new(modes), Arc::new(work)];
+        ports.gates.push(plan_first.gate());
+        ports.states = vec![Arc::new(plan_first), Arc::new(work)];
     }
     ports
 }

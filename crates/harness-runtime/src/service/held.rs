@@ -153,7 +153,7 @@ pub(super) async fn decide(
         }
         match begin(thread.resume(ResumeFrom::Transcript)) {
             // Another decision has resumed it meanwhile.
-            Ok(_) | Err(RuntimeError::Busy { .. }) => {}
+            Ok(()) | Err(RuntimeError::Busy { .. }) => {}
             Err(error) => return Err(error),
         }
     } else {

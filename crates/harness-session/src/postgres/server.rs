@@ -295,7 +295,7 @@ fn has_ended(error: &tokio_postgres::Error) -> bool {
     use std::error::Error as _;
     match error.as_db_error() {
         Some(error) => matches!(error.parsed_severity(), Some(Severity::Fatal | Severity::Panic)),
-        None => error.is_closed() || error.source().is_some_and(|source| source.is::<io::Error>()),
+        None => error.is_closed() || error.source().is_some_and(<dyn std::error::Error>::is::<io::Error>),
     }
 }
 

@@ -157,7 +157,7 @@ struct SavedMode {
 
 /// The mode of a thread, which its next run continues in, and in which its sub-agents begin.
 impl Stateful for Modes {
-    fn name(&self) -> &str {
+    fn name(&self) -> &'static str {
         "modes"
     }
 

@@ -211,7 +211,7 @@ impl WorkTools {
 
 /// The ledger of a run or conversation, as its tools last left it.
 impl Stateful for WorkTools {
-    fn name(&self) -> &str {
+    fn name(&self) -> &'static str {
         "work_items"
     }
 
