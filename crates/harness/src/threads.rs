@@ -81,7 +81,7 @@ impl Builder {
     }
 
     /// Checks everything and puts it together as a runtime of any number of threads, which share the parts and
-    /// nothing else. Modes are those of all threads.
+    /// nothing else. Each thread has its mode.
     ///
     /// ```
     /// use harness::prelude::*;

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use harness::core::event::{Event, Fold};
 use harness::core::message::UserMessage;
 use harness::core::port::Decision;
 use harness::core::tool::DynTool;
@@ -10,6 +11,7 @@ use harness::prelude::*;
 use harness::runtime::{Approvals, DeliveryMode, StartAt, ThreadEvent};
 use harness::session::MemorySession;
 use harness::{BoundGraph, SessionStore};
+use parking_lot::Mutex;
 
 use crate::support::{Script, call};
 
@@ -48,6 +50,37 @@ async fn each_run_sees_the_context_of_its_own_message() {
     desk: To Ada, who said good day. | user good day
     desk: To Ada, who said bye. | user hello | assistant one | user bye
     ");
+}
+
+/// Notes the thread of each event; what it has noted is one line of the list when the run ends.
+struct Seen(Arc<Mutex<Vec<String>>>, Vec<String>);
+
+impl Fold for Seen {
+    fn apply(&mut self, event: &Event) {
+        self.1.extend(event.origin.thread.as_ref().map(ToString::to_string));
+    }
+
+    fn flush(&mut self) {
+        self.1.dedup();
+        self.0.lock().push(self.1.join(" "));
+    }
+}
+
+#[tokio::test]
+async fn each_run_has_its_observer_or_all_have_one() {
+    let (own, common) = (Arc::<Mutex<Vec<String>>>::default(), Arc::<Mutex<Vec<String>>>::default());
+    let each = Arc::clone(&own);
+    let script = Script::new(["one", "two", "three"].map(AssistantMessage::text));
+    let runtime = Harness::new(script)
+        .fold(Seen(Arc::clone(&common), Vec::new()))
+        .fold_each(move || Seen(Arc::clone(&each), Vec::new()))
+        .build_runtime()
+        .unwrap();
+    for thread in ["a", "b", "a"] {
+        runtime.thread(thread).prompt("hello").await.unwrap();
+    }
+    assert_eq!(*own.lock(), ["a", "b", "a"]);
+    assert_eq!(*common.lock(), ["a", "a b", "a b a"]);
 }
 
 /// Two agents, of whom the first hands over to the second.
