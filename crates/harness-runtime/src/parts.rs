@@ -51,7 +51,8 @@ impl Runtime {
     }
 
     /// Makes the parts of a run for another driver, such as a worker of a durable engine. `origin` names its thread, run and
-    /// descriptor. Nothing of a thread of this runtime is read or changed; the mode of a run is that of its [`Stateful`](harness_core::port::Stateful).
+    /// descriptor. Nothing of a thread of this runtime is read or changed. The mode of the run is a state that the other driver
+    /// restores, see [`Stateful`](harness_core::port::Stateful).
     ///
     /// The context of the agents is created when the first agent is prepared, with the last message of a user. `options` are those
     /// of the message that started the run: the context, the output schema, the layers and the allowed tools count, the rest is in

@@ -61,7 +61,7 @@ pub struct Ports {
     pub checkpoints: Option<Arc<dyn DynCheckpointStore>>,
     /// The memory layers.
     pub layers: Option<Arc<dyn DynContextPipeline>>,
-    /// States that tools keep in this process, for drivers that continue a run elsewhere. Default none.
+    /// Tools that keep state in this process, for drivers that continue a run elsewhere. Default none.
     pub states: Vec<Arc<dyn Stateful>>,
     /// Time limit of memory layers at the end of an execution, after a cancellation at most 2 s. Default 30 s.
     pub complete_within: Millis,
@@ -139,7 +139,7 @@ impl Ports {
         }
     }
 
-    /// What this process has of runs: states of tools, and of the memory layers.
+    /// All that keep state of runs in this process: tools, and the memory layers.
     pub fn run_states(&self) -> impl Iterator<Item = &dyn Stateful> {
         let layers = self.layers.as_deref().and_then(DynContextPipeline::run_state_dyn);
         self.states.iter().map(|state| &**state).chain(layers)

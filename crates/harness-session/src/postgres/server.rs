@@ -174,7 +174,7 @@ impl Inner {
         Ok(link.insert(Link(Arc::new(client))).clone())
     }
 
-    /// Makes a new connection for the next use, unless that has been done.
+    /// Lets the next use make a new connection, unless that has happened.
     async fn forget(&self, broken: &Link) {
         let mut link = self.link.lock().await;
         if link.as_ref().is_some_and(|link| link.is(broken)) {
