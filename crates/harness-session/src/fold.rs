@@ -7,7 +7,7 @@ use harness_core::message::Message;
 use harness_core::port::{Loaded, OpenCall, TranscriptRepair};
 use harness_core::tool::RetryClass;
 use harness_core::transcript::{self, Provenance, Repaired};
-use harness_core::{CallId, StopReason};
+use harness_core::{CallId, Json, StopReason};
 
 use crate::spine::{Path, Shortening, Spine, Spot, shown};
 
@@ -26,6 +26,7 @@ pub(crate) enum Item {
     Message(Arc<Message>),
     Call(Box<CallNote>),
     RunEnd(Option<StopReason>),
+    State(Box<(String, Json)>),
     Compaction(Box<Shortening<Spot>>),
     /// An entry that loading passes over.
     Other,
@@ -105,6 +106,10 @@ impl<'p> Fold<'p> {
             }
             Item::Call(note) => self.note(note),
             Item::Compaction(shortening) => self.shorten(place, shortening),
+            Item::State(state) => {
+                let (name, state) = &**state;
+                self.loaded.states.insert(name.clone(), state.clone());
+            }
             Item::RunEnd(_) | Item::Other => {}
         }
         match record.item {
@@ -112,7 +117,7 @@ impl<'p> Fold<'p> {
             Item::Message(_) | Item::Call(_) if record.in_run => {
                 (self.loaded.ended, self.loaded.stop) = (false, None);
             }
-            Item::Message(_) | Item::Call(_) | Item::Compaction(_) | Item::Other => {}
+            Item::Message(_) | Item::Call(_) | Item::State(_) | Item::Compaction(_) | Item::Other => {}
         }
     }
 

@@ -106,7 +106,7 @@ impl Kept {
         let old = std::mem::take(&mut self.records);
         let held = old.iter().map(|record| match &record.item {
             Item::Message(message) => Some(message),
-            Item::Call(_) | Item::RunEnd(_) | Item::Compaction(_) | Item::Other => None,
+            Item::Call(_) | Item::RunEnd(_) | Item::State(_) | Item::Compaction(_) | Item::Other => None,
         });
         let (places, calls) = (places(held, messages), calls(messages));
         (self.chain, self.spine, self.end) = (Chain::default(), Spine::default(), End::Last);
@@ -121,7 +121,7 @@ impl Kept {
                 }
                 Item::Call(note) if !calls.contains(&note.call) => {}
                 Item::Compaction(_) => {}
-                Item::Call(_) | Item::RunEnd(_) | Item::Other => self.add(record),
+                Item::Call(_) | Item::RunEnd(_) | Item::State(_) | Item::Other => self.add(record),
             }
         }
         self.add_new(messages.get(next..).unwrap_or_default());
@@ -158,6 +158,7 @@ fn is_known(entry: &Entry<'_>) -> bool {
             | Entry::CallStarted { .. }
             | Entry::CallFinished { .. }
             | Entry::Compaction { .. }
+            | Entry::State { .. }
             | Entry::RunEnd { .. }
     )
 }
@@ -175,6 +176,7 @@ fn item(entry: &Entry<'_>, spine: &Spine) -> Item {
             result: Some(Arc::clone(result)),
         })),
         Entry::Compaction { plan, permanent, .. } => Item::Compaction(Box::new(spine.name(plan, permanent))),
+        Entry::State { name, state } => Item::State(Box::new((name.to_owned(), state.clone()))),
         Entry::RunEnd { stop, .. } => Item::RunEnd(Some(stop.reason)),
         _ => Item::Other,
     }

@@ -170,6 +170,7 @@ impl Tree {
             | Body::Compaction { .. }
             | Body::Note(_)
             | Body::RunEnd { .. }
+            | Body::State { .. }
             | Body::Other { .. } => None,
         });
         hits.take(most).collect()

@@ -207,6 +207,7 @@ impl Step {
             Entry::CallStarted { .. }
             | Entry::CallFinished { .. }
             | Entry::Compaction { .. }
+            | Entry::State { .. }
             | Entry::RunEnd { .. }
             | _ => Self::Nothing,
         }

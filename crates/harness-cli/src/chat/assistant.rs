@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use harness::Builder;
+use harness::core::ThreadId;
 use harness::core::outcome::StopMode;
 use harness::core::port::{ApprovalAsk, Clock};
 use harness::core::tool::DynTool;
@@ -100,6 +101,15 @@ impl Assistant {
         let mode = move |ask: &ApprovalAsk| modes.of(ask.proposed.origin.thread.as_ref()).current();
         approvals.always(move |ask| &*mode(ask).name == ACCEPT && is_edit(ask))
     }
+
+    /// Edits prompt again in a stored conversation: they are accepted as long as the program runs.
+    pub(super) fn ask_again(&self, thread: &ThreadId) {
+        let mode = self.modes.of(thread);
+        if &*mode.current().name == ACCEPT {
+            // It is one of them.
+            let _ = mode.set(ASK);
+        }
+    }
 }
 
 /// Changes to the next mode.
@@ -153,6 +163,19 @@ mod tests {
             seen.push(mode.current().name.to_string());
         }
         assert_eq!(seen, [ASK, ACCEPT, PLAN, ASK]);
+    }
+
+    #[test]
+    fn a_stored_conversation_prompts_again_before_edits() {
+        let folder = tempfile::tempdir().unwrap();
+        let clock: Arc<dyn Clock> = Arc::new(SystemClock::new());
+        let assistant = Assistant::open(folder.path(), &clock).unwrap();
+        for (stored, expected) in [(ASK, ASK), (ACCEPT, ASK), (PLAN, PLAN)] {
+            let thread = ThreadId::from(stored);
+            assistant.modes.of(&thread).restore(stored).unwrap();
+            assistant.ask_again(&thread);
+            assert_eq!(&*assistant.modes.of(&thread).current().name, expected);
+        }
     }
 
     #[test]

@@ -148,6 +148,9 @@ impl Conversation {
             config.ports.compactor.get_or_insert_with(|| compactor(&threads.model, window));
         });
         let before = thread.messages().await?.iter().cloned().collect();
+        if let Some(assistant) = &assistant {
+            assistant.ask_again(thread.id());
+        }
         let begun = Begun::of(args, &threads, before);
         let this = Self {
             threads,

@@ -63,6 +63,7 @@ fn told(node: &Node) -> Value {
             "permanent": permanent,
         }),
         Body::Note(kept) => told_note(kept),
+        Body::State { name } => json!({"type": "state", "name": name}),
         Body::Other { kind, .. } => json!({"type": kind}),
         _ => json!({}),
     };
@@ -164,6 +165,9 @@ fn body(node: &Node, text: &mut String) {
         }
         Body::RunEnd { reason } => {
             let _ = writeln!(text, "\n{DIM}{id} the run ended: {}{DIM:#}", one_line(reason));
+        }
+        Body::State { name } => {
+            let _ = writeln!(text, "\n{DIM}{id} state of {}{DIM:#}", one_line(name));
         }
         Body::Other { kind, .. } => {
             let _ = writeln!(text, "\n{DIM}{id} {}{DIM:#}", one_line(kind));

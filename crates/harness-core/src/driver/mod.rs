@@ -13,6 +13,7 @@ mod ports;
 pub(crate) mod redact;
 mod single;
 pub(crate) mod sink;
+mod states;
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
@@ -22,6 +23,7 @@ pub use compact::compact;
 pub use perform::OpScope;
 pub use ports::Ports;
 pub use single::{Performed, perform};
+pub use states::StoredStates;
 
 use in_flight::InFlight;
 use sink::Sink;

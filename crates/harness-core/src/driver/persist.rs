@@ -21,8 +21,14 @@ pub(super) async fn store(performer: &Performer<'_>, records: &[Record]) -> Opti
     let mut head = EntryHead::new(ports.clock.now(), origin.run.clone(), *turn, origin.turn.clone());
     head.descriptor.clone_from(&origin.descriptor_hash);
     let durability = records.iter().map(Record::durability).max().unwrap_or_default();
-    let entries: Vec<Entry<'_>> = records.iter().flat_map(entries).collect();
+    // States come first: a transcript with the result of a call has the state that the call left.
+    let states = ports.stored_states.changed(ports, origin);
+    let changed = states.iter().map(|(name, state)| Entry::State { name, state });
+    let entries: Vec<Entry<'_>> = changed.chain(records.iter().flat_map(entries)).collect();
     let written = session.append_boxed(&head, &entries, durability).await;
+    if written.is_ok() {
+        ports.stored_states.store(states);
+    }
     Some(Reply::Stored(written.map_err(|error| error.message)))
 }
 
@@ -35,10 +41,12 @@ pub(super) async fn save(performer: &Performer<'_>, messages: u64, state: Arc<Js
     Some(Reply::Saved(store.save_boxed(checkpoint).await.map(drop).map_err(fault)))
 }
 
-/// Takes a notice of the session that its user has to know of, although nothing is lost.
+/// Takes a notice of the session that its user has to know of.
 pub(super) fn notice(ports: &Ports) -> Option<Fault> {
-    let SessionError { kind, message } = ports.session.as_deref()?.take_notice()?;
-    Some(Fault::new(FaultSource::Session, &*kind, message))
+    if let Some(SessionError { kind, message }) = ports.session.as_deref()?.take_notice() {
+        return Some(Fault::new(FaultSource::Session, &*kind, message));
+    }
+    ports.stored_states.take_notice()
 }
 
 /// Removes the checkpoints of a run that ended as completed: there is nothing to resume.

@@ -4,6 +4,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use super::redact::Redactor;
+use super::states::StoredStates;
 use crate::decide::{DynCheck, DynFactSource, DynGate, Guarded};
 use crate::event::Hub;
 use crate::json::Json;
@@ -61,8 +62,11 @@ pub struct Ports {
     pub checkpoints: Option<Arc<dyn DynCheckpointStore>>,
     /// The memory layers.
     pub layers: Option<Arc<dyn DynContextPipeline>>,
-    /// Tools that keep state in this process, for drivers that continue a run elsewhere. Default none.
+    /// Tools that keep state in this process. Those of a thread are stored in its session; drivers that continue a run elsewhere
+    /// journal all. Default none.
     pub states: Vec<Arc<dyn Stateful>>,
+    /// States of the thread that the session holds. Default none.
+    pub stored_states: StoredStates,
     /// Time limit of memory layers at the end of an execution, after a cancellation at most 2 s. Default 30 s.
     pub complete_within: Millis,
     /// Shortens views and transcripts.
@@ -108,6 +112,7 @@ impl Ports {
             checkpoints: None,
             layers: None,
             states: Vec::new(),
+            stored_states: StoredStates::default(),
             complete_within: Millis(30_000),
             compactor: None,
             facts: None,
@@ -130,6 +135,7 @@ impl Ports {
         Self {
             agents: Arc::new(SingleAgent::new("")),
             session: None,
+            stored_states: StoredStates::default(),
             checkpoints: None,
             steering: None,
             updates: None,

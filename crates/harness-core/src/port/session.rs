@@ -1,5 +1,6 @@
 //! Session port: storage of a thread's transcript.
 
+use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
 
@@ -7,6 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use super::CompactionNote;
 use crate::ids::{CallId, RunId, SessionId, TurnId};
+use crate::json::Json;
 use crate::message::Message;
 use crate::outcome::{Stop, StopReason, TotalUsage};
 use crate::time::Time;
@@ -71,6 +73,13 @@ pub enum Entry<'a> {
         plan: &'a Plan,
         /// Whether the plan replaces the transcript itself, not only the view.
         permanent: bool,
+    },
+    /// State of a tool that belongs to the thread, from here on ([`Stateful`](super::Stateful)).
+    State {
+        /// Name of the state.
+        name: &'a str,
+        /// State.
+        state: &'a Json,
     },
     /// End of a run.
     RunEnd {
@@ -149,6 +158,8 @@ pub struct Loaded {
     pub repairs: Vec<TranscriptRepair>,
     /// Hash of the session's descriptor, if recorded.
     pub descriptor: Option<Arc<str>>,
+    /// Last states of the thread's tools, by name.
+    pub states: BTreeMap<String, Json>,
 }
 
 impl Loaded {
@@ -266,8 +277,8 @@ pub trait Session: Send + Sync {
         None
     }
 
-    /// Replaces the content by these messages. Entries of kept messages, records of their calls, and the last run state
-    /// are kept. Returns false if the store only appends (the default).
+    /// Replaces the content by these messages. Entries of kept messages, records of their calls, the last run state
+    /// and the last states of tools are kept. Returns false if the store only appends (the default).
     ///
     /// # Errors
     /// If it cannot be written; the content is unchanged.

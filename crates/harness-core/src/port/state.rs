@@ -8,8 +8,9 @@ use crate::outcome::StopMode;
 /// Tools or memory layers that keep state in the memory of their process for each run or thread: modes, lists, what
 /// layers know.
 ///
-/// A driver of one process leaves the state there. A driver over a durable engine continues a run in any process: it restores the
-/// state before the operations that use it, and journals what they changed. Calls of its tools are performed one after the
+/// A driver of one process leaves the state there, and stores that of a thread in its session
+/// ([`StoredStates`](crate::driver::StoredStates)). A driver over a durable engine continues a run in any process: it restores
+/// the state before the operations that use it, and journals what they changed. Calls of its tools are performed one after the
 /// other.
 ///
 /// ```
@@ -52,13 +53,14 @@ pub trait Stateful: Send + Sync {
     /// Whether a tool reads or changes the state.
     fn has_tool(&self, name: &str) -> bool;
 
-    /// Returns the state of a run, or of its thread; `None` if it has none.
+    /// Returns the state of a run, or of its thread; `None` if it has none, or the one that all begin with.
     fn save_state(&self, origin: &Origin) -> Option<Json>;
 
     /// Replaces the state by a saved one; `None` is a run or thread that has none. A saved state that cannot be read is none.
     fn restore_state(&self, origin: &Origin, saved: Option<&Json>);
 
-    /// Whether the state belongs to the thread: the next run has it, and sub-agents begin with that of their caller.
+    /// Whether the state belongs to the thread: its session stores it, the next run has it, and sub-agents begin with that of
+    /// their caller.
     /// Default: no, it ends with the run.
     fn is_of_thread(&self) -> bool {
         false

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use harness::core::driver::Ports;
+use harness::core::driver::{Ports, StoredStates};
 use harness::core::machine::{Op, Reply};
 use harness::core::port::{RunBeginning, Stateful};
 use harness::core::tool::ToolOutcome;
@@ -12,8 +12,8 @@ use harness::core::{Json, Origin, ToolName};
 /// Bytes of a state that ends with its run, at most: it is in journal entries. 512 KiB.
 const RUN_LIMIT: usize = 512 << 10;
 
-/// Bytes of a state of a thread, at most: each request to the thread reads it. 64 KiB.
-const THREAD_LIMIT: usize = 64 << 10;
+/// Bytes of a state of a thread, at most: each request to the thread reads it.
+const THREAD_LIMIT: usize = StoredStates::LIMIT;
 
 type Saved = BTreeMap<String, Json>;
 

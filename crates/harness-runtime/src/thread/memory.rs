@@ -165,10 +165,13 @@ impl Shared {
         if let Some(torn) = &loaded.torn_tail {
             tracing::warn!(thread = %self.id, ?torn, "an unfinished line of the session was left out");
         }
-        let misfit = {
+        let (settled, stored_states) = {
             let state = self.lock();
-            loaded.check_descriptor(state.settled.config.origin.descriptor_hash.as_deref()).err()
+            (Arc::clone(&state.settled), state.stored_states.clone())
         };
+        let misfit = loaded.check_descriptor(settled.config.origin.descriptor_hash.as_deref()).err();
+        let origin = self.origin(&settled.config, session.as_deref());
+        stored_states.load(&settled.config.ports, &origin, loaded.states);
         for repair in &loaded.repairs {
             tracing::warn!(thread = %self.id, %repair, "the transcript of the session was repaired");
         }

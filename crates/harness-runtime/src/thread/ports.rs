@@ -38,6 +38,7 @@ impl Shared {
         let mut ports = settled.config.ports.clone();
         ports.model = Arc::new(ThreadModel::new(Arc::clone(settled), Some(Arc::clone(self))));
         ports.session = session;
+        ports.stored_states = self.lock().stored_states.clone();
         for listen in &settled.config.listeners {
             ports.hub.fold(listen(&self.id));
         }

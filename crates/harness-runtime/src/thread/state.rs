@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use harness_core::driver::StoredStates;
 use harness_core::message::Message;
 use harness_core::port::DynSession;
 use harness_core::{Cancel, EntryId, RunId, ThreadId, Time};
@@ -97,6 +98,8 @@ pub(crate) struct State {
     pub(crate) queue: Queue,
     /// The transcript, while no run has it and it is loaded.
     pub(crate) memory: Option<Memory>,
+    /// States of its tools that its session holds.
+    pub(crate) stored_states: StoredStates,
     /// Whether a run, or a compaction, has the transcript.
     pub(crate) opened: bool,
     pub(crate) settled: Arc<ResolvedConfig>,
@@ -146,6 +149,7 @@ impl Shared {
             closed: false,
             queue: Queue::default(),
             memory: None,
+            stored_states: StoredStates::default(),
             opened: false,
             settled,
             waiters: Vec::new(),

@@ -7,7 +7,7 @@ use harness_core::outcome::TotalUsage;
 use harness_core::port::{CompactionNote, Entry};
 use harness_core::tool::RetryClass;
 use harness_core::transcript::Plan;
-use harness_core::{CallId, Stop};
+use harness_core::{CallId, Json, Stop};
 
 /// An entry with all that it refers to.
 pub(super) enum OwnEntry {
@@ -15,6 +15,7 @@ pub(super) enum OwnEntry {
     CallStarted { call: CallId, attempt: u32, class: RetryClass },
     CallFinished { call: CallId, attempt: u32, class: RetryClass, result: Arc<Message> },
     Compaction(Box<(CompactionNote, Plan, bool)>),
+    State(Box<(String, Json)>),
     RunEnd(Box<(Stop, TotalUsage)>),
 }
 
@@ -32,6 +33,7 @@ impl OwnEntry {
             Entry::Compaction { note, plan, permanent } => {
                 Self::Compaction(Box::new((note.clone(), plan.clone(), permanent)))
             }
+            Entry::State { name, state } => Self::State(Box::new((name.to_owned(), state.clone()))),
             Entry::RunEnd { stop, usage } => Self::RunEnd(Box::new((stop.clone(), usage.clone()))),
             _ => return None,
         })
@@ -50,6 +52,7 @@ impl OwnEntry {
                 let (note, plan, permanent) = &**own;
                 Entry::Compaction { note, plan, permanent: *permanent }
             }
+            Self::State(own) => Entry::State { name: &own.0, state: &own.1 },
             Self::RunEnd(own) => Entry::RunEnd { stop: &own.0, usage: &own.1 },
         }
     }

@@ -23,7 +23,7 @@ pub(crate) const FORMAT: &str = "harness.session";
 ///
 /// | version | since | what it is |
 /// |---|---|---|
-/// | 1 | 0.1 | header, `message`, `call`, `compaction`, `run_end`; other types are kept and passed over |
+/// | 1 | 0.1 | header, `message`, `call`, `compaction`, `state`, `run_end`; other types are kept and passed over |
 pub const FORMAT_VERSION: u32 = 1;
 
 /// Content of the first line of a session file.
@@ -208,6 +208,12 @@ enum CallState {
 }
 
 #[derive(Deserialize)]
+struct StateLine {
+    name: String,
+    state: Json,
+}
+
+#[derive(Deserialize)]
 struct EndLine {
     stop: EndStop,
 }
@@ -246,6 +252,10 @@ pub(crate) fn decode(text: &[u8]) -> Result<Line<'_>, Unreadable> {
         (Some("session"), _) => header(text),
         (Some("message"), _) => message(text),
         (Some("call"), _) => call(text),
+        (Some("state"), _) => {
+            let line: StateLine = serde_json::from_slice(text)?;
+            entry(text, Item::State(Box::new((line.name, line.state))))
+        }
         (Some("run_end"), _) => {
             let line = serde_json::from_slice::<EndLine>(text);
             entry(text, Item::RunEnd(line.ok().map(|line| line.stop.reason)))
@@ -377,6 +387,7 @@ impl Serialize for Written<'_> {
         let kind = match self.entry {
             Entry::Message(_) => "message",
             Entry::CallStarted { .. } | Entry::CallFinished { .. } => "call",
+            Entry::State { .. } => "state",
             Entry::RunEnd { .. } => "run_end",
             Entry::Compaction { .. } => "compaction",
             _ => {
@@ -392,6 +403,10 @@ impl Serialize for Written<'_> {
             Entry::CallFinished { call, attempt, class, result } => {
                 write_call(&mut map, call, CallState::Finished, *attempt, **class)?;
                 map.serialize_entry("result", result)?;
+            }
+            Entry::State { name, state } => {
+                map.serialize_entry("name", name)?;
+                map.serialize_entry("state", state)?;
             }
             Entry::RunEnd { stop, usage } => {
                 map.serialize_entry("stop", stop)?;

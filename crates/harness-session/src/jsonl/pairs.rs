@@ -76,14 +76,19 @@ impl Pairs<'_> {
             .take_while(|place| self.message(**place).is_none_or(|message| message.as_assistant().is_none()));
         batch.filter_map(|place| self.records.get(*place as usize)).find_map(|record| match &record.item {
             Item::Call(note) if note.call == *call => note.result.clone(),
-            Item::Call(_) | Item::Message(_) | Item::RunEnd(_) | Item::Compaction(_) | Item::Other => None,
+            Item::Call(_)
+            | Item::Message(_)
+            | Item::RunEnd(_)
+            | Item::State(_)
+            | Item::Compaction(_)
+            | Item::Other => None,
         })
     }
 
     fn message(&self, place: u32) -> Option<&Arc<Message>> {
         match &self.records.get(place as usize)?.item {
             Item::Message(message) => Some(message),
-            Item::Call(_) | Item::RunEnd(_) | Item::Compaction(_) | Item::Other => None,
+            Item::Call(_) | Item::RunEnd(_) | Item::State(_) | Item::Compaction(_) | Item::Other => None,
         }
     }
 

@@ -24,8 +24,8 @@ impl FileSession {
     /// kept. (Compaction does not need this: it adds an entry and keeps the whole transcript.)
     ///
     /// A message that is already in the session keeps its line unchanged, including unknown keys;
-    /// so do lines of unknown types. Records of calls are kept with their call, and the last run
-    /// state is kept. Compactions are removed. New messages get new lines, dated `head.at`. Other
+    /// so do lines of unknown types. Records of calls are kept with their call; the last run
+    /// state and the last states of tools are kept. Compactions are removed. New messages get new lines, dated `head.at`. Other
     /// branches, and the content of a torn last line, are removed.
     ///
     /// The new file is complete and on stable storage before it replaces the old one, so there is
@@ -96,10 +96,11 @@ impl Shared {
     ) -> Result<Vec<u8>, Error> {
         let stored = old.iter().map(|line| match &line.what {
             What::Message(message) => Some(message),
-            What::Call(_) | What::Compaction | What::Other => None,
+            What::Call(_) | What::State(_) | What::Compaction | What::Other => None,
         });
         let places = places(stored, messages);
         let kept_calls = calls(messages);
+        let last_states = last_states(&old);
         let mut out = Rewriter { session: self, head, buffer: Vec::new(), tail: Tail::default() };
         out.tail.made = state.tail.as_ref().map_or(0, |tail| tail.made);
         if state.header.is_none() {
@@ -119,7 +120,8 @@ impl Shared {
                 What::Call(call) if !kept_calls.contains(call) => {}
                 // What it showed is the transcript now, and its summary may tell what is purged.
                 What::Compaction => {}
-                What::Call(_) | What::Other => out.keep(&line)?,
+                What::State(name) if last_states.get(name) != Some(&place) => {}
+                What::Call(_) | What::State(_) | What::Other => out.keep(&line)?,
             }
         }
         for message in messages.get(next..).unwrap_or_default() {
@@ -163,6 +165,8 @@ struct Old {
 enum What {
     Message(Arc<Message>),
     Call(CallId),
+    /// State of this name.
+    State(String),
     Compaction,
     Other,
 }
@@ -181,12 +185,22 @@ impl Old {
         let what = match record.item {
             Item::Message(message) => What::Message(message),
             Item::Call(note) => What::Call(note.call),
+            Item::State(state) => What::State(state.0),
             Item::Compaction(_) | Item::RunEnd(_) | Item::Other => What::Other,
         };
         let bare = id.is_none() && matches!(what, What::Message(_));
         let id = if bare { Some(implied(number)) } else { id.map(|id| EntryId::from(&*id)) };
         Self { text: if bare { Vec::new() } else { text_of }, id, parent: name_of(parent), what }
     }
+}
+
+/// Place of the last state of each name. Earlier ones may have what is purged.
+fn last_states(old: &[Old]) -> HashMap<String, usize> {
+    let states = old.iter().enumerate().filter_map(|(place, line)| match &line.what {
+        What::State(name) => Some((name.clone(), place)),
+        What::Message(_) | What::Call(_) | What::Compaction | What::Other => None,
+    });
+    states.collect()
 }
 
 fn name_of(parent: Parent<'_>) -> Option<EntryId> {

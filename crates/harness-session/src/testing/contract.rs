@@ -36,6 +36,7 @@ pub async fn session_contract<S: Session>(mut make: impl FnMut() -> S) {
     a_load_is_a_legal_transcript(&make()).await;
     the_descriptor_of_the_first_entry_is_kept(&make()).await;
     a_replaced_session_holds_the_new_messages_only(&make()).await;
+    the_last_state_of_each_name_counts(&make()).await;
     super::shortening::compactions(&mut make).await;
 }
 
@@ -230,6 +231,20 @@ async fn a_replaced_session_holds_the_new_messages_only<S: Session>(session: &S)
     assert_eq!(after.messages, kept);
     append(session, &[Entry::Message(&user("next"))]).await;
     assert_eq!(load(session).await.messages.len(), 3, "an append continues from there");
+}
+
+async fn the_last_state_of_each_name_counts<S: Session>(session: &S) {
+    let [first, second] = ["first", "second"].map(Json::string);
+    let entry = |name, state| Entry::State { name, state };
+    append(session, &[entry("mode", &first), Entry::Message(&user("one")), entry("list", &first)]).await;
+    append(session, &[entry("mode", &second), Entry::Message(&user("two"))]).await;
+    let states = [("list".to_owned(), first.clone()), ("mode".to_owned(), second.clone())];
+    let loaded = load(session).await;
+    assert_eq!(loaded.messages, [user("one"), user("two")], "states are not among the messages");
+    assert!(loaded.states.into_iter().eq(states.clone()), "the last state of each name is loaded");
+    if session.replace(&head(), &[user("two")]).await == Ok(true) {
+        assert!(load(session).await.states.into_iter().eq(states), "replacing keeps the last states");
+    }
 }
 
 async fn the_descriptor_of_the_first_entry_is_kept<S: Session>(session: &S) {

@@ -79,6 +79,7 @@ impl Tree {
                 | Body::Compaction { .. }
                 | Body::Note(_)
                 | Body::RunEnd { .. }
+                | Body::State { .. }
                 | Body::Other { .. } => {}
             }
         }

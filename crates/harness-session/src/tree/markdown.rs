@@ -39,7 +39,9 @@ fn write_body(node: &Node, out: &mut impl Write) -> io::Result<()> {
             writeln!(out, "\n---\n\n*Back from another branch:*")?;
             quote(summary, out)
         }
-        Body::Note(_) | Body::Call { .. } | Body::RunEnd { .. } | Body::Other { .. } => Ok(()),
+        Body::Note(_) | Body::Call { .. } | Body::RunEnd { .. } | Body::State { .. } | Body::Other { .. } => {
+            Ok(())
+        }
     }
 }
 

@@ -176,6 +176,11 @@ pub enum Body {
         /// The code of the reason.
         reason: String,
     },
+    /// State of a tool that belongs to the thread, from here on.
+    State {
+        /// Name of the state.
+        name: String,
+    },
     /// A line of a type that this version does not know.
     Other {
         /// Type of the line.
@@ -242,6 +247,7 @@ impl Tree {
                 | Body::Compaction { .. }
                 | Body::Note(_)
                 | Body::RunEnd { .. }
+                | Body::State { .. }
                 | Body::Other { .. } => {}
             }
         }
@@ -259,6 +265,7 @@ impl Tree {
             | Body::Compaction { .. }
             | Body::Note(_)
             | Body::RunEnd { .. }
+            | Body::State { .. }
             | Body::Other { .. } => None,
         })
     }
@@ -272,6 +279,7 @@ impl Tree {
             | Body::Compaction { .. }
             | Body::Note(_)
             | Body::RunEnd { .. }
+            | Body::State { .. }
             | Body::Other { .. } => None,
         });
         noted.or_else(|| self.header()?.meta.as_ref())

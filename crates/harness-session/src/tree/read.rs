@@ -141,12 +141,14 @@ fn node(
         ),
         Item::RunEnd(_) => serde_json::from_str(text)
             .map_or_else(|_| other(), |line: EndText| Body::RunEnd { reason: line.stop.reason }),
-        item @ (Item::Message(_) | Item::Compaction(_) | Item::Other) => match (Note::read(kind, text), item)
-        {
-            (Some(Ok(note)), _) => Body::Note(note),
-            (_, Item::Message(message)) => Body::Message(message.clone()),
-            (_, _) => other(),
-        },
+        Item::State(state) => Body::State { name: state.0.clone() },
+        item @ (Item::Message(_) | Item::Compaction(_) | Item::Other) => {
+            match (Note::read(kind, text), item) {
+                (Some(Ok(note)), _) => Body::Note(note),
+                (_, Item::Message(message)) => Body::Message(message.clone()),
+                (_, _) => other(),
+            }
+        }
     };
     let bare = common.kind.is_none();
     Ok((Node { id, parent, at: common.at.unwrap_or_default(), run: common.run_id, body }, bare))

@@ -39,13 +39,22 @@ impl Model {
     pub(crate) fn take(&mut self, step: &Step) {
         match step {
             Step::Append(entries, _) => entries.iter().for_each(|entry| self.append(&[entry.entry()])),
-            Step::Replace(messages) => self.0 = of(messages),
+            Step::Replace(messages) => self.0 = self.replaced(messages),
             Step::Note(_) => {}
             Step::GoBack(_, entry) => {
                 self.0.branch(Some(&EntryId::from("e1"))).unwrap();
                 self.append(&[entry.entry()]);
             }
         }
+    }
+
+    /// A session of these messages, with the last states.
+    fn replaced(&self, messages: &[Arc<Message>]) -> MemorySession {
+        let replaced = of(messages);
+        for (name, state) in &self.loaded().states {
+            replaced.append_blocking(&head(), &[Entry::State { name, state }]).unwrap();
+        }
+        replaced
     }
 
     pub(crate) fn loaded(&self) -> Loaded {
@@ -208,7 +217,7 @@ fn check_failure(scenario: &Scenario, sync: SyncPolicy, at: usize, fault: Fault)
             let possible = match step {
                 Step::Append(..) | Step::Note(_) => vec![model.loaded()],
                 // One whose folder could not be synced is in place all the same.
-                Step::Replace(messages) => vec![model.loaded(), load(&of(messages)).unwrap()],
+                Step::Replace(messages) => vec![model.loaded(), load(&model.replaced(messages)).unwrap()],
                 // Going back writes nothing, so that much is done.
                 Step::GoBack(..) => vec![load(&of(&model.loaded().messages[..1])).unwrap()],
             };

@@ -26,6 +26,8 @@ fn each_kind_of_entry_is_one_line() {
     let finished = Entry::CallFinished { call: &call.id, attempt: 1, class: &class, result: &done };
     let (stop, usage) = (Stop::from(StopReason::AnswerFinalized), TotalUsage::default());
     append(&session, &[finished]).unwrap();
+    let state = Json::parse(r#"{"mode":"plan"}"#).unwrap();
+    append(&session, &[Entry::State { name: "modes", state: &state }]).unwrap();
     append(&session, &[Entry::RunEnd { stop: &stop, usage: &usage }]).unwrap();
     let outside = EntryHead::new(Time(1_767_225_600_001), None, 0, None);
     session.append_blocking(&outside, &[Entry::Message(&user("note"))], Durability::Sync).unwrap();
@@ -35,8 +37,9 @@ fn each_kind_of_entry_is_one_line() {
     {"type":"message","id":"e2","parent_id":"e1","at":"2026-01-01T00:00:00.000Z","run_id":"r1","turn":1,"turn_id":"r1.1","message":{"role":"assistant","content":[{"type":"toolCall","id":"c1","name":"refund","arguments":{"cents":9007199254740993}}],"stopReason":"toolUse"}}
     {"type":"call","id":"e3","parent_id":"e2","at":"2026-01-01T00:00:00.000Z","run_id":"r1","turn":1,"turn_id":"r1.1","call_id":"c1","state":"started","attempt":1,"retry_class":"unsafe"}
     {"type":"call","id":"e4","parent_id":"e3","at":"2026-01-01T00:00:00.000Z","run_id":"r1","turn":1,"turn_id":"r1.1","call_id":"c1","state":"finished","attempt":1,"retry_class":"unsafe","result":{"role":"toolResult","toolCallId":"c1","toolName":"refund","content":[{"type":"text","text":"ok"}],"isError":false}}
-    {"type":"run_end","id":"e5","parent_id":"e4","at":"2026-01-01T00:00:00.000Z","run_id":"r1","turn":1,"turn_id":"r1.1","stop":{"reason":"answer_finalized","evidence":"none"},"usage":{"modelCalls":0,"toolCalls":0}}
-    {"type":"message","id":"e6","parent_id":"e5","at":"2026-01-01T00:00:00.001Z","message":{"role":"user","content":[{"type":"text","text":"note"}]}}
+    {"type":"state","id":"e5","parent_id":"e4","at":"2026-01-01T00:00:00.000Z","run_id":"r1","turn":1,"turn_id":"r1.1","name":"modes","state":{"mode":"plan"}}
+    {"type":"run_end","id":"e6","parent_id":"e5","at":"2026-01-01T00:00:00.000Z","run_id":"r1","turn":1,"turn_id":"r1.1","stop":{"reason":"answer_finalized","evidence":"none"},"usage":{"modelCalls":0,"toolCalls":0}}
+    {"type":"message","id":"e7","parent_id":"e6","at":"2026-01-01T00:00:00.001Z","message":{"role":"user","content":[{"type":"text","text":"note"}]}}
     "##);
 }
 

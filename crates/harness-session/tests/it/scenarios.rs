@@ -7,7 +7,7 @@ use harness_core::outcome::TotalUsage;
 use harness_core::port::{CompactionNote, Durability, Entry, SessionError};
 use harness_core::tool::RetryClass;
 use harness_core::transcript::{Plan, Span};
-use harness_core::{EntryId, Stop, StopReason};
+use harness_core::{EntryId, Json, Stop, StopReason};
 use harness_session::{FileSession, Note};
 
 use crate::support::{asks, call, head, result, user};
@@ -35,6 +35,7 @@ pub(crate) enum Own {
     Message(Arc<Message>),
     Started(ToolCall, RetryClass),
     Finished(ToolCall, RetryClass, Arc<Message>),
+    State(Json),
     End(Stop, TotalUsage),
     Compaction(CompactionNote, Plan, bool),
 }
@@ -47,6 +48,7 @@ impl Own {
             Self::Finished(call, class, result) => {
                 Entry::CallFinished { call: &call.id, attempt: 1, class, result }
             }
+            Self::State(state) => Entry::State { name: "mode", state },
             Self::End(stop, usage) => Entry::RunEnd { stop, usage },
             Self::Compaction(note, plan, permanent) => {
                 Entry::Compaction { note, plan, permanent: *permanent }
@@ -102,6 +104,10 @@ fn finishes(id: &str) -> Own {
 
 fn gives(id: &str) -> Own {
     Own::Message(result(id, "done"))
+}
+
+fn mode(name: &str) -> Own {
+    Own::State(Json::string(name))
 }
 
 fn ends(reason: StopReason) -> Own {
@@ -176,8 +182,8 @@ fn states_and_compactions() -> Vec<Scenario> {
         new(
             "run state",
             vec![
-                flush([says("go")]),
-                sync([answers("one")]),
+                flush([mode("plan"), says("go")]),
+                sync([mode("execute"), answers("one")]),
                 sync([says("on"), answers("two")]),
                 sync([ends(StopReason::MaxTurnsReached)]),
             ],
@@ -204,7 +210,7 @@ fn states_and_compactions() -> Vec<Scenario> {
         new(
             "replace",
             vec![
-                flush([says("one"), answers("two"), says("three")]),
+                flush([mode("plan"), says("one"), mode("execute"), answers("two"), says("three")]),
                 Step::Replace(vec![user("short"), user("three")]),
                 flush([answers("four")]),
                 Step::Replace(Vec::new()),

@@ -57,14 +57,14 @@ impl ThreadMode {
     }
 
     /// Changes the mode, as the host. It applies to calls that start from now on, and the model is notified
-    /// before it is asked again.
+    /// before it is asked again. A mode that a session stored does not replace it.
     ///
     /// # Errors
     /// [`ToolsError::UnknownMode`]; the mode stays as it was.
     pub fn set(&self, name: &str) -> Result<(), ToolsError> {
         let mode = self.find(name)?;
         self.with(|state| {
-            state.change += u64::from(state.current.name != mode.name);
+            state.change += u64::from(state.change == 0 || state.current.name != mode.name);
             state.current = mode;
         });
         Ok(())
@@ -143,6 +143,10 @@ impl ThreadState {
         let informed = (current.calls == ModeCalls::All).then(|| Arc::clone(&current.name));
         Self { current, informed, change: 0 }
     }
+
+    fn is_first(&self, modes: &[Arc<Mode>]) -> bool {
+        self.change == 0 && self.informed == Self::begin(modes).informed
+    }
 }
 
 /// State of a thread in another process.
@@ -167,7 +171,8 @@ impl Stateful for Modes {
 
     fn save_state(&self, origin: &Origin) -> Option<Json> {
         let states = self.shared.states.lock();
-        let ThreadState { current, informed, change } = states.peek(&origin.thread)?;
+        let state = states.peek(&origin.thread).filter(|state| !state.is_first(self.all()))?;
+        let ThreadState { current, informed, change } = state;
         let saved =
             SavedMode { mode: Arc::clone(&current.name), informed: informed.clone(), change: *change };
         Json::of(&saved).ok()

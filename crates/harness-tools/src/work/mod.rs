@@ -220,7 +220,7 @@ impl Stateful for WorkTools {
     }
 
     fn save_state(&self, origin: &Origin) -> Option<Json> {
-        self.ledgers.peek(origin, Json::of)?.ok()
+        self.ledgers.peek(origin, |ledger| (!ledger.is_empty()).then(|| Json::of(ledger).ok()))??
     }
 
     fn restore_state(&self, origin: &Origin, saved: Option<&Json>) {

@@ -201,7 +201,10 @@ fn a_thread_has_its_mode_in_another_process() {
     origin.thread = Some("a".into());
     let modes = || Modes::new(Mode::execute(), [Mode::plan()]);
     let (first, second) = (modes(), modes());
+    assert_eq!(&*first.of(origin.thread.as_ref()).current().name, "execute");
     assert_eq!(first.save_state(&origin), None, "nothing happened yet");
+    first.of(origin.thread.as_ref()).set("execute").unwrap();
+    assert!(first.save_state(&origin).is_some(), "the host has set it");
     first.of(origin.thread.as_ref()).set("plan").unwrap();
     let saved = first.save_state(&origin).expect("a state");
     second.restore_state(&origin, Some(&saved));

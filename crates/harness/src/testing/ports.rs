@@ -77,6 +77,7 @@ fn entry_name(entry: &Entry<'_>) -> String {
         Entry::CallStarted { call, .. } => format!("start of #{call}"),
         Entry::CallFinished { call, .. } => format!("finish of #{call}"),
         Entry::Compaction { .. } => "compaction".to_owned(),
+        Entry::State { name, .. } => format!("state of `{name}`"),
         Entry::RunEnd { .. } => "end of run".to_owned(),
         _ => "entry".to_owned(),
     }

@@ -1,5 +1,6 @@
 //! Many conversations with the parts of one builder.
 
+use std::path::Path;
 use std::sync::Arc;
 
 use harness::core::event::{Event, Fold};
@@ -8,9 +9,11 @@ use harness::core::port::Decision;
 use harness::core::tool::DynTool;
 use harness::descriptor::{Map, Value, load_text};
 use harness::prelude::*;
-use harness::runtime::{Approvals, DeliveryMode, StartAt, ThreadEvent};
+use harness::runtime::{Approvals, DeliveryMode, Runtime, StartAt, ThreadEvent};
 use harness::session::MemorySession;
-use harness::{BoundGraph, SessionStore};
+use harness::system::SystemClock;
+use harness::tools::{Keep, Modes, WorkTools};
+use harness::{BoundGraph, Builder, SessionStore};
 use parking_lot::Mutex;
 
 use crate::support::{Script, call};
@@ -179,6 +182,57 @@ async fn threads_come_back_from_their_folder() {
         .map(|stored| (stored.thread.as_str(), stored.title.as_deref(), stored.messages))
         .collect();
     assert_eq!(shown, [("a/b", Some("I am Ada"), 4)]);
+}
+
+/// Runs one prompt of the thread `a` in a process with these answers; the modes, what its model was shown, and the runtime.
+async fn process(folder: &Path, answers: Vec<AssistantMessage>) -> (Modes, String, Runtime) {
+    let script = Script::new(answers);
+    let (modes, clock) = (Modes::plan_and_execute().model_may_set(), Arc::new(SystemClock::new()));
+    let list = WorkTools::new(Keep::Thread, clock);
+    let tools = list.clone().into_list();
+    let builder = Harness::new(script.clone()).modes(modes.clone()).work_tools(list);
+    let builder = tools.tools().iter().cloned().fold(builder, Builder::shared_tool);
+    let runtime = builder.sessions(SessionStore::new(folder)).build_runtime().unwrap();
+    runtime.thread("a").prompt("go on").await.unwrap();
+    (modes, script.seen().last().cloned().unwrap_or_default(), runtime)
+}
+
+#[tokio::test]
+async fn a_thread_has_its_mode_and_its_list_after_a_restart() {
+    let folder = tempfile::tempdir().unwrap();
+    let done = || AssistantMessage::text("done");
+    let (modes, _, runtime) = process(
+        folder.path(),
+        vec![
+            call("c1", "work_item_add", r#"{"title":"Pay the bill"}"#),
+            call("c2", "mode_set", r#"{"mode":"execute"}"#),
+            done(),
+        ],
+    )
+    .await;
+    assert_eq!(&*modes.of(Some(&"a".into())).current().name, "execute");
+    drop(runtime);
+    let (modes, shown, runtime) =
+        process(folder.path(), vec![call("c3", "work_item_list", "{}"), done(), done()]).await;
+    assert_eq!(&*modes.of(Some(&"a".into())).current().name, "execute");
+    assert!(shown.contains("Pay the bill"), "{shown}");
+    assert_eq!(&*modes.of(Some(&"b".into())).current().name, "plan", "another thread has its own");
+    // What the host changes between two runs stays when the thread is unloaded, and is stored with the next run.
+    modes.of(Some(&"a".into())).set("plan").unwrap();
+    assert!(runtime.thread("a").unload());
+    assert_eq!(runtime.thread("a").messages().await.unwrap().iter().count(), 11);
+    assert_eq!(&*modes.of(Some(&"a".into())).current().name, "plan");
+    runtime.thread("a").prompt("plan").await.unwrap();
+    drop(runtime);
+    let stored = || {
+        let lines = std::fs::read_to_string(folder.path().join("a.jsonl")).unwrap();
+        lines.matches(r#""type":"state""#).count()
+    };
+    let before = stored();
+    let (modes, shown, _runtime) = process(folder.path(), vec![done()]).await;
+    assert_eq!(&*modes.of(Some(&"a".into())).current().name, "plan");
+    assert_eq!(shown.matches("The mode is `plan` from now on.").count(), 2, "the model knows it: {shown}");
+    assert_eq!(stored(), before, "a state is stored when it changes");
 }
 
 #[tokio::test]

@@ -507,6 +507,11 @@ pub(super) const TEXTS: &[(&str, &str, &str)] = &[
         "check permissions and free disk space; the file is unchanged",
     ),
     (
+        "session.state_too_large",
+        "the state of a tool, such as a to-do list, is too large for the session, which keeps the last smaller one",
+        "store less in it: 64 KiB are permitted",
+    ),
+    (
         "session.sync_failed",
         "data cannot be flushed to disk",
         "check the disk; the last entries may be lost after a power failure",
