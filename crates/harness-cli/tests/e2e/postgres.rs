@@ -7,8 +7,8 @@ use std::os::unix::fs::chown;
 use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
-use std::sync::{Arc, Mutex};
 
 use harness::core::Time;
 use harness::core::message::Message;
@@ -20,6 +20,7 @@ use harness::session::testing::{
     artifact_contract, checkpoint_contract, durable_session_contract, session_contract, storage_contract,
 };
 use harness::session::{Error, FileSession, Key, OpenOptions};
+use parking_lot::Mutex;
 use rustix::process::Signal;
 use serde_json::{Value, json};
 
@@ -243,7 +244,7 @@ fn breaking_way(port: u16, cut: &Arc<Mutex<Option<&'static str>>>) -> u16 {
 }
 
 fn is_cut(cut: &Mutex<Option<&'static str>>, request: &[u8]) -> bool {
-    let (mut cut, request) = (cut.lock().unwrap(), String::from_utf8_lossy(request));
+    let (mut cut, request) = (cut.lock(), String::from_utf8_lossy(request));
     cut.take_if(|text| request.contains(*text)).is_some()
 }
 
@@ -255,8 +256,8 @@ fn what_may_be_done_twice_survives_a_connection_that_breaks() {
     let url = format!("postgres://harness@127.0.0.1:{}/{database}", breaking_way(server.port, &cut));
     let session = open(&url, "ada").unwrap();
     say(&session, "one").unwrap();
-    let breaks = |text| *cut.lock().unwrap() = Some(text);
-    let broke = || cut.lock().unwrap().is_none();
+    let breaks = |text| *cut.lock() = Some(text);
+    let broke = || cut.lock().is_none();
 
     breaks("SELECT number, line");
     assert_eq!(texts(&url, "ada"), ["one"], "a read");

@@ -102,7 +102,10 @@ fn of_thread(ports: &Ports) -> impl Iterator<Item = &dyn Stateful> {
 }
 
 fn redacted(ports: &Ports, saved: Json) -> Json {
-    ports.redactor.as_ref().map_or(saved.clone(), |redactor| redactor.json(&saved))
+    match &ports.redactor {
+        Some(redactor) => redactor.json(&saved),
+        None => saved,
+    }
 }
 
 #[cfg(test)]

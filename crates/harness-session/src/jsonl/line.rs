@@ -253,8 +253,8 @@ pub(crate) fn decode(text: &[u8]) -> Result<Line<'_>, Unreadable> {
         (Some("message"), _) => message(text),
         (Some("call"), _) => call(text),
         (Some("state"), _) => {
-            let line: StateLine = serde_json::from_slice(text)?;
-            entry(text, Item::State(Box::new((line.name, line.state))))
+            let line = serde_json::from_slice::<StateLine>(text);
+            entry(text, line.map_or(Item::Other, |line| Item::State(Box::new((line.name, line.state)))))
         }
         (Some("run_end"), _) => {
             let line = serde_json::from_slice::<EndLine>(text);

@@ -157,11 +157,14 @@ fn other_types_are_passed_over_and_stay_in_the_chain() {
     drop(session);
     let label = r#"{"type":"label","id":"l","parent_id":"e1","at":"x","target_id":"e1","label":"here"}"#;
     let foreign = r#"{"type":"vendor:note","text":["any",{"shape":1}]}"#;
-    std::fs::write(place.path(), format!("{}{label}\n{foreign}\n", place.text())).unwrap();
+    let state = r#"{"type":"state","id":"s","parent_id":"l","at":"x","of":"another program"}"#;
+    std::fs::write(place.path(), format!("{}{label}\n{state}\n{foreign}\n", place.text())).unwrap();
     let session = place.open();
     say(&session, "two").unwrap();
-    assert!(place.text().contains(r#""id":"e2","parent_id":"l""#), "{}", place.text());
-    assert_eq!(texts(&load(&session).unwrap()), ["one", "two"]);
+    assert!(place.text().contains(r#""id":"e2","parent_id":"s""#), "{}", place.text());
+    let loaded = load(&session).unwrap();
+    assert_eq!(texts(&loaded), ["one", "two"]);
+    assert!(loaded.states.is_empty());
 }
 
 #[test]
