@@ -172,7 +172,7 @@ impl PlanModes {
     /// Sets a mode that the model knows of; modes of other names stay as they are.
     fn set(&self, cx: &LayerCx, name: &str) {
         if self.0.all().iter().any(|mode| &*mode.name == name) {
-            let _ = self.0.of(cx.execution.thread.as_ref()).restore(name);
+            let _ = self.0.of(cx.execution.thread.as_ref()).set_by_model(name);
         }
     }
 }

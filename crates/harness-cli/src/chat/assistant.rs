@@ -172,7 +172,7 @@ mod tests {
         let assistant = Assistant::open(folder.path(), &clock).unwrap();
         for (stored, expected) in [(ASK, ASK), (ACCEPT, ASK), (PLAN, PLAN)] {
             let thread = ThreadId::from(stored);
-            assistant.modes.of(&thread).restore(stored).unwrap();
+            assistant.modes.of(&thread).set(stored).unwrap();
             assistant.ask_again(&thread);
             assert_eq!(&*assistant.modes.of(&thread).current().name, expected);
         }

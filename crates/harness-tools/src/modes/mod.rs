@@ -119,7 +119,7 @@ impl Modes {
             self.all().iter().map(|mode| format!("`{}`", mode.name)).collect::<Vec<_>>().join(", ")
         );
         let set = tool_fn(SET, &description, move |asked: Set, cx| {
-            let outcome = match sets.of(cx.origin.thread.as_ref()).restored(&asked.mode) {
+            let outcome = match sets.of(cx.origin.thread.as_ref()).set_by_model(&asked.mode) {
                 Ok(mode) => ToolOutcome::structured(one(&mode)),
                 Err(error) => {
                     let hint = error.hint().unwrap_or_default();

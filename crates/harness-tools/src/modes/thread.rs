@@ -70,14 +70,6 @@ impl ThreadMode {
         Ok(())
     }
 
-    /// Continues in a mode that the model of a stored thread knows.
-    ///
-    /// # Errors
-    /// As [`set`](Self::set).
-    pub fn restore(&self, name: &str) -> Result<(), ToolsError> {
-        self.restored(name).map(|_| ())
-    }
-
     /// How a run that begins now treats a check of the end that is not satisfied, where it is configured to treat it
     /// as `configured`.
     pub fn stop_mode(&self, configured: StopMode) -> StopMode {
@@ -110,8 +102,11 @@ impl ThreadMode {
         });
     }
 
-    /// Changes the mode to one that the model knows of.
-    pub(super) fn restored(&self, name: &str) -> Result<Arc<Mode>, ToolsError> {
+    /// Changes the mode at the model's request: it knows of the change, so no note informs it.
+    ///
+    /// # Errors
+    /// As [`set`](Self::set).
+    pub fn set_by_model(&self, name: &str) -> Result<Arc<Mode>, ToolsError> {
         let mode = self.find(name)?;
         self.with(|state| {
             state.change += 1;
