@@ -9,11 +9,10 @@ use super::perform::{OpScope, Starter, Work};
 use super::ports::Ports;
 use super::sink::Sink;
 use crate::cancel::Cancel;
-use crate::event::EventKind;
 use crate::ids::OpId;
-use crate::machine::{AgentProgress, Effect, Input, Machine, Op, Phase, Reply};
+use crate::machine::{Effect, Input, Machine, Op, Phase, Reply};
 use crate::outcome::{Fault, FaultSource, Purpose};
-use crate::port::{CompactReason, Compaction, CompactionNote, Ledger, Progress};
+use crate::port::{Compaction, CompactionNote, Ledger};
 use crate::time::Time;
 
 /// Compacts the transcript of a machine that is not running, whatever the compactor's trigger. The transcript becomes
@@ -35,37 +34,21 @@ pub async fn compact<P: Phase>(
     cancel: &Cancel,
     instructions: Option<String>,
 ) -> Result<Option<Arc<CompactionNote>>, Fault> {
-    let fault = |code: &str, text: &str| Err(Fault::new(FaultSource::Compactor, code, text));
-    if ports.compactor.is_none() {
-        return fault("no_compactor", "no compactor configured");
-    }
-    if machine.log().has_open_calls() {
-        return fault("open_calls", "calls have no result yet; settle them first, for example by resuming");
-    }
+    *machine.ports_mut() = ports.set();
+    let op = machine.compaction(instructions)?;
     let since = ports.clock.now();
     let sink = Sink::new(&ports.hub, None);
     let ledger = Ledger::unlimited(Purpose::Compaction);
-    let view = machine.view_state().clone();
-    let op = Op::Compact {
-        reason: CompactReason::Requested { instructions },
-        plan: view.plan,
-        measured: view.measured,
-        standing: Box::new(AgentProgress { prepared: None, progress: Progress::start() }),
-    };
     let compacting = start(machine, ports, &sink, (cancel, &ledger), op);
     let given_up = std::pin::pin!(async {
         cancel.cancelled().await;
         ports.clock.sleep_until(ports.clock.now().after(ports.grace)).await;
     });
-    let mut done = match select(compacting, given_up).await {
-        Either::Left((Reply::Compacted(done), _)) => *done?,
-        Either::Left(_) | Either::Right(_) => {
-            return fault("cancelled", "compaction was cancelled; the transcript is unchanged");
-        }
+    let reply = match select(compacting, given_up).await {
+        Either::Left((reply, _)) => reply,
+        Either::Right(_) => Reply::Interrupted { partial: None },
     };
-    if let Some(spent) = ledger.take() {
-        done.usage.merge(&spent);
-    }
+    let done = reply.into_compaction(ledger.take().as_ref())?;
     apply(machine, ports, done, since).await
 }
 
@@ -87,7 +70,6 @@ async fn apply<P: Phase>(
     done: Compaction,
     since: Time,
 ) -> Result<Option<Arc<CompactionNote>>, Fault> {
-    *machine.ports_mut() = ports.set();
     let sink = Sink::new(&ports.hub, None);
     let (ledger, cancel) = (Ledger::unlimited(Purpose::Compaction), Cancel::never());
     let mut effects = Vec::new();
@@ -110,11 +92,5 @@ async fn apply<P: Phase>(
     }
     ports.hub.publish(events.iter());
     ports.hub.flush();
-    let failed = events.into_iter().rev().find_map(|event| {
-        if let EventKind::CompactionFailed { fault } = event.kind { Some(fault) } else { None }
-    });
-    match (note, failed) {
-        (None, Some(fault)) => Err(fault),
-        (note, _) => Ok(note),
-    }
+    note
 }

@@ -44,8 +44,8 @@ use crate::event::EventKind;
 use crate::ids::OpId;
 use crate::limits::Amount;
 use crate::origin::Origin;
-use crate::outcome::{End, Purpose, TotalUsage};
-use crate::port::{Compaction, CompactionNote, OpenCall};
+use crate::outcome::End;
+use crate::port::OpenCall;
 use crate::time::Time;
 use crate::transcript::Transcript;
 
@@ -128,28 +128,6 @@ impl<P: Phase> Machine<P> {
         let is_stored = self.is_settled() && self.outbox.stored == self.log.len();
         (is_alone && is_stored && !self.over && self.completion.is_none())
             .then_some((&self.phase, &self.shared))
-    }
-
-    /// Applies a compaction to the transcript itself, before the start or after the end. `None` while the machine runs,
-    /// and when the compaction has no valid plan.
-    pub fn shorten(
-        &mut self,
-        done: Compaction,
-        since: Time,
-        now: Time,
-        effects: &mut Vec<Effect>,
-    ) -> Option<Arc<CompactionNote>> {
-        if self.shared.started && self.end.is_none() {
-            return None;
-        }
-        let (_, _, mut cx) = self.parts(now, effects);
-        if done.usage != TotalUsage::default() {
-            let usage = Box::new(done.usage.as_one());
-            cx.event(|| EventKind::ModelUsageCharged { purpose: Purpose::Compaction, usage });
-        }
-        let note = compaction::take_permanent(&mut cx, done, since);
-        self.release(now, effects);
-        note
     }
 
     /// The part of the view that outlives this machine, for [`Machine::with_view`] of the next one.

@@ -110,7 +110,8 @@ impl RunState {
         if done.plan.is_some() && done.note.is_some() {
             emit_start(cx, &CompactReason::Request);
         }
-        take_permanent(cx, done, since);
+        // A failed one is an event, and the turn begins with the transcript as it is.
+        let _ = take_permanent(cx, done, since);
         self.start_waiting(spec, cx)
     }
 
