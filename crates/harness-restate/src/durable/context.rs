@@ -7,8 +7,8 @@ use harness::core::machine::{CallDecision, Input, Op, Reply};
 use harness::core::message::Message;
 use harness::core::outcome::StopMode;
 use harness::core::outcome::TotalUsage;
-use harness::core::port::DrainPoint;
-use harness::core::{AgentId, CallId, End, EntryId, Json, OpId, Origin, RunId, ThreadId, Time};
+use harness::core::port::{CompactionNote, DrainPoint};
+use harness::core::{AgentId, CallId, End, EntryId, Fault, Json, OpId, Origin, RunId, ThreadId, Time};
 use harness::runtime::DeliveryRules;
 use serde::{Deserialize, Serialize};
 
@@ -163,6 +163,9 @@ pub struct DriveInput {
     /// Treatment of an end that a check rejects, as the run began with it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub mode: Option<StopMode>,
+    /// Reason of an abort before its start.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub stop: Option<Arc<str>>,
 }
 
 impl DriveInput {
@@ -213,6 +216,11 @@ pub enum Begin {
     },
     /// The run of a child that is parked: its thread says where it stopped.
     Parked,
+    /// A compaction on request in place of a run.
+    Compact {
+        /// Information that a summary must keep.
+        instructions: Option<String>,
+    },
     /// The state that the invocation before this one left, at the boundary of an iteration.
     Saved {
         /// Version of the state.
@@ -328,6 +336,15 @@ pub enum ControlAsk {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         states: Option<Json>,
     },
+    /// Ends a compaction on request.
+    Compacted {
+        /// Its id, in place of that of a run.
+        run: RunId,
+        /// The changes; `None` if there was nothing to do.
+        result: Result<Option<Arc<CompactionNote>>, Fault>,
+        /// Log entries after it.
+        log: u64,
+    },
     /// Says that a child begins, before it does.
     Delegate {
         /// Run that asks.
@@ -385,7 +402,7 @@ pub enum ControlReply {
         /// The decisions about held calls so far.
         decisions: Vec<CallDecision>,
     },
-    /// Of [`ControlAsk::Hold`], [`ControlAsk::Ended`] and [`ControlAsk::Delegate`].
+    /// Of [`ControlAsk::Hold`], [`ControlAsk::Ended`], [`ControlAsk::Compacted`] and [`ControlAsk::Delegate`].
     Noted,
     /// Of [`ControlAsk::BeginChild`].
     Began {

@@ -27,6 +27,8 @@ use super::sealed::HasAgent as _;
 use super::segment::{Segment, Slot};
 use super::states;
 
+mod compaction;
+
 /// Settings of a driver. Equal on all workers of a deployment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
@@ -88,12 +90,11 @@ pub async fn drive<C: DurableContext>(
             }
         };
     (input.origin, input.mode, input.states) = (origin, Some(mode), None);
-    let bell = ctx.doorbell()?;
     let mut running = Running::new(machine, input.at, ports.clone());
     running.states = states;
     running.injected.clone_from(&input.injected);
-    running.give(input.at, Input::Start(Box::new(start)));
     let driver = Driver {
+        bell: ctx.doorbell()?,
         ctx,
         reader,
         ports,
@@ -108,12 +109,16 @@ pub async fn drive<C: DurableContext>(
         children: BTreeMap::new(),
         held: Vec::new(),
         put_off: Vec::new(),
-        bell,
         timer: None,
         grace: None,
         park: None,
         has_drained: false,
     };
+    if let Begin::Compact { instructions } = &driver.input.begin {
+        let instructions = instructions.clone();
+        return Box::pin(driver.compact(running, instructions)).await;
+    }
+    running.begin(start, &driver.input);
     Box::pin(driver.run(running)).await
 }
 
@@ -264,22 +269,25 @@ impl<C: DurableContext, S: ThreadStore + 'static> Driver<'_, C, S> {
         Ok(reply)
     }
 
+    async fn ask_queue(
+        &mut self,
+        point: Option<DrainPoint>,
+        injected: Vec<EntryId>,
+    ) -> Result<ControlReply, Stopped> {
+        let (run, number, delivery) = (self.input.run(), self.takes, self.delivery);
+        self.takes += 1;
+        self.control(ControlAsk::Take { run, number, point, injected, delivery }).await
+    }
+
     /// Asks the queue: for messages at a point of the turn, and for what was decided.
     async fn take(
         &mut self,
         running: &mut Running,
         drain: Option<(OpId, DrainPoint)>,
     ) -> Result<(), Stopped> {
-        let number = self.takes;
-        self.takes += 1;
-        let ask = ControlAsk::Take {
-            run: self.input.run(),
-            number,
-            point: drain.map(|(_, point)| point),
-            injected: std::mem::take(&mut running.injected),
-            delivery: self.delivery,
-        };
-        let ControlReply::Taken { at, entries, stop, decisions } = self.control(ask).await? else {
+        let (point, injected) = (drain.map(|(_, point)| point), std::mem::take(&mut running.injected));
+        let ControlReply::Taken { at, entries, stop, decisions } = self.ask_queue(point, injected).await?
+        else {
             return Err(Stopped::Refused("it gave another reply than messages".to_owned()));
         };
         // A stop comes first: a reply that is ready would hide it.
@@ -314,7 +322,7 @@ impl<C: DurableContext, S: ThreadStore + 'static> Driver<'_, C, S> {
             let states = running.states.clone().filter(|_| states::asks(&what));
             let scope = OpScope::of(&running.machine);
             let step = StepAsk {
-                origin: (**scope.origin).clone(),
+                origin: self.input.origin.clone(),
                 op: id,
                 what,
                 agent,
@@ -386,6 +394,7 @@ impl<C: DurableContext, S: ThreadStore + 'static> Driver<'_, C, S> {
             began: Vec::new(),
             states: states::of_thread(&self.ports, running.states.as_ref()),
             mode: None,
+            stop: None,
         };
         let (run, child, begins) = (self.input.run(), input.thread(), input.run());
         self.control(ControlAsk::Delegate { run, child, begins }).await?;
@@ -508,6 +517,7 @@ impl<C: DurableContext, S: ThreadStore + 'static> Driver<'_, C, S> {
             injected: running.injected,
             spent,
             states: running.states,
+            stop: None,
             ..self.input
         };
         if next.delegation.is_none() {

@@ -40,7 +40,7 @@ pub(super) async fn open(
     let loaded = reader.fold(&input.thread(), input.first..input.log, Journal::reopen).await?;
     let saved = match &input.begin {
         Begin::Saved { state, .. } => Some(reader.get(&input.thread(), state).await?),
-        Begin::Messages { .. } | Begin::Resumed { .. } | Begin::Parked => None,
+        Begin::Messages { .. } | Begin::Resumed { .. } | Begin::Parked | Begin::Compact { .. } => None,
     };
     let agent = parts(host, &input.origin, &input.agents, input.delegation.as_ref()).await;
     Ok(agent.map_err(|fault| fault.message).and_then(|agent| make(agent, input, loaded, saved.as_deref())))
@@ -62,7 +62,12 @@ fn make(agent: Agent, input: &DriveInput, loaded: Loaded, saved: Option<&str>) -
     let stored = loaded.messages.len();
     let view = ViewState { plan: loaded.plan, ..ViewState::default() };
     let log = loaded.messages.into_iter().chain(input.history.iter().cloned()).collect();
-    let fresh = Run::new(spec, origin.clone(), log).with_control(control).with_view(view);
+    let mut own = origin.clone();
+    if let Begin::Compact { .. } = input.begin {
+        // Its events belong to no run.
+        own.run = None;
+    }
+    let fresh = Run::new(spec, own, log).with_control(control).with_view(view);
     let fresh = fresh.with_stored(stored).with_ports(set);
     let mut start = Start::resume();
     let machine = match &input.begin {
@@ -79,6 +84,7 @@ fn make(agent: Agent, input: &DriveInput, loaded: Loaded, saved: Option<&str>) -
             start.agent = agent.clone().or(start.agent);
             fresh
         }
+        Begin::Compact { .. } => fresh,
         Begin::Parked => {
             return Err(format!("the thread does not know where run `{}` is parked", input.run()));
         }
@@ -93,7 +99,8 @@ fn make(agent: Agent, input: &DriveInput, loaded: Loaded, saved: Option<&str>) -
     Ok(Opened { machine, start, ports, delivery, origin, states, mode })
 }
 
-/// How the run begins, and its states then. One that rolled over, and one that works for a call, has begun.
+/// How the run begins, and its states then. One that rolled over, and one that works for a call, started before; for a compaction
+/// nothing starts.
 fn begun(
     ports: &Ports,
     origin: &Origin,
@@ -101,7 +108,8 @@ fn begun(
     configured: StopMode,
 ) -> (RunBeginning, Option<Json>) {
     let mut beginning = RunBeginning::new(input.mode.unwrap_or(configured));
-    if input.state().is_some() || input.delegation.is_some() {
+    let is_run = !matches!(input.begin, Begin::Compact { .. });
+    if !is_run || input.state().is_some() || input.delegation.is_some() {
         return (beginning, input.states.clone());
     }
     let changed = States::begun(ports, origin, input.states.as_ref(), &mut beginning).changed();

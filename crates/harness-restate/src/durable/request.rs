@@ -118,7 +118,7 @@ pub enum ThreadStatus {
     /// No run.
     #[default]
     Idle,
-    /// A run is at work, or waits for a decision.
+    /// A run is at work, or waits for a decision. A compaction on request is like a run.
     Running(RunId),
     /// A run was ended because it waits for decisions; the next decision starts another.
     Parked(RunId),
@@ -215,6 +215,14 @@ pub enum ThreadAsk {
     Continue {
         /// Options of the run.
         options: RunOptions,
+    },
+    /// Compacts the transcript of an idle thread permanently.
+    Compact {
+        /// The name of the request, which makes it repeatable.
+        entry: EntryId,
+        /// Information that a summary must keep.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        instructions: Option<String>,
     },
     /// Denies calls without a decision. Sent by the thread itself.
     Expire {

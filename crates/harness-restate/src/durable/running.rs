@@ -5,11 +5,12 @@ use std::sync::Arc;
 
 use harness::core::driver::Ports;
 use harness::core::event::EventKind;
-use harness::core::machine::{Effect, Input, Op};
-use harness::core::port::DrainPoint;
+use harness::core::machine::{Effect, Input, Op, Start};
+use harness::core::port::{Compaction, CompactionNote, DrainPoint};
 use harness::core::run::Run;
-use harness::core::{End, EntryId, Json, OpId, Time};
+use harness::core::{End, EntryId, Fault, Json, OpId, Time};
 
+use super::context::DriveInput;
 use super::log::LogItem;
 use super::states::has_tool;
 
@@ -71,6 +72,14 @@ impl Running {
             || self.end.is_some()
     }
 
+    /// Starts the machine. An abort from before comes before everything that the start asks for.
+    pub(super) fn begin(&mut self, start: Start, input: &DriveInput) {
+        self.give(input.at, Input::Start(Box::new(start)));
+        if let Some(by) = input.stop.clone() {
+            self.give(input.at, Input::Cancel { by });
+        }
+    }
+
     /// Gives the machine an input. Time does not go back.
     pub(super) fn give(&mut self, at: Time, input: Input) {
         self.now = self.now.max(at);
@@ -82,6 +91,22 @@ impl Running {
         for effect in effects {
             self.take(effect);
         }
+    }
+
+    /// Applies a compaction to the transcript, before a start.
+    pub(super) fn shorten(
+        &mut self,
+        at: Time,
+        done: Compaction,
+        since: Time,
+    ) -> Result<Option<Arc<CompactionNote>>, Fault> {
+        self.now = self.now.max(at);
+        let mut effects = Vec::new();
+        let note = self.machine.shorten(done, since, self.now, &mut effects);
+        for effect in effects {
+            self.take(effect);
+        }
+        note
     }
 
     fn take(&mut self, effect: Effect) {

@@ -27,6 +27,9 @@ impl ThreadState {
     /// The status in the words of the threads of a process.
     pub fn shown_status(&self) -> Status {
         let ThreadStatus::Running(run) = self.status() else { return Status::Idle };
+        if self.is_compacting() {
+            return Status::Compacting;
+        }
         let (run, since) = (run.clone(), self.since());
         if self.is_stopping() {
             Status::Aborting { run }

@@ -21,12 +21,14 @@ use super::context::{ControlAsk, ControlReply};
 use super::request::{Held, Queued, RunOptions, ThreadAsk, ThreadReply, ThreadSend, ThreadStatus};
 
 mod beginning;
+mod compaction;
 mod deciding;
 mod family;
 mod parking;
 
 pub use family::ChildReport;
 
+use compaction::Compactions;
 use deciding::named;
 use family::Family;
 
@@ -102,6 +104,8 @@ pub struct ThreadState {
     /// States of tools that belong to the thread.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     states: Option<Json>,
+    #[serde(default, skip_serializing_if = "Compactions::is_none")]
+    compactions: Compactions,
 }
 
 impl ThreadState {
@@ -199,7 +203,7 @@ impl ThreadState {
         if let Some(run) = self.family.run() {
             return self.running().is_none().then(|| run.clone());
         }
-        let at_work = u64::from(matches!(self.status, ThreadStatus::Running(_)));
+        let at_work = u64::from(self.running().is_some() && !self.is_compacting());
         self.runs.checked_sub(at_work).filter(|number| *number > 0).map(|number| self.run_id(number))
     }
 
@@ -278,7 +282,7 @@ impl ThreadState {
                 self.deliver(Queued::new(entry, message, mode, wakes, options, now), sends)
             }
             ThreadAsk::Abort { reason } => {
-                self.stop(reason.unwrap_or_else(|| Arc::from("caller")), sends);
+                self.abort(reason.unwrap_or_else(|| Arc::from("caller")), now, sends);
                 Ok(())
             }
             ThreadAsk::Decide(decision) => self.decide(decision, now, sends),
@@ -301,6 +305,7 @@ impl ThreadState {
                 self.resume_from(entry, from, messages, &options, now, sends)
             }
             ThreadAsk::Continue { options } => self.go_on(&options, now, sends),
+            ThreadAsk::Compact { entry, instructions } => self.compact(entry, instructions, now, sends),
             ThreadAsk::Expire { run, since } => {
                 self.expire(&run, since, now, sends);
                 Ok(())
@@ -323,7 +328,9 @@ impl ThreadState {
         self.note_name(queued.id.clone());
         if queued.mode == DeliveryMode::Interrupt {
             self.queue.push_interrupt(queued);
-            self.stop(Arc::from("interrupt"), sends);
+            if !self.is_compacting() {
+                self.stop(Arc::from("interrupt"), sends);
+            }
         } else {
             self.queue.push(queued);
         }
@@ -401,7 +408,8 @@ impl ThreadState {
         if self.is_forgetting && self.running().is_none() && before == self.log {
             let (mut origin, runs, log) = (self.origin.clone(), self.runs, self.log);
             origin.session = Some(format!("{}#{log}", self.id()).into());
-            *self = Self { origin, runs, log, first: log, ..Self::default() };
+            let compactions = self.compactions.forgotten();
+            *self = Self { origin, runs, log, first: log, compactions, ..Self::default() };
         }
     }
 
@@ -425,6 +433,12 @@ impl ThreadState {
                     self.spent = state;
                     self.states = states.or(self.states.take());
                     self.ended(run, end, at.max(now), &injected, log, sends);
+                }
+                ControlReply::Noted
+            }
+            ControlAsk::Compacted { run, result, log } => {
+                if self.running() == Some(&run) {
+                    self.compacted(result, log, now, sends);
                 }
                 ControlReply::Noted
             }
@@ -481,6 +495,9 @@ impl ThreadState {
         log: u64,
         sends: &mut Vec<ThreadSend>,
     ) {
+        if let (true, Err(why)) = (self.is_compacting(), &end) {
+            return self.compacted(Err(compaction::lost(why)), log, now, sends);
+        }
         // What could not begin cannot begin at once again: its messages wait until somebody speaks.
         let is_lost = end.is_err();
         self.queue.delivered(injected);
@@ -492,7 +509,8 @@ impl ThreadState {
         if log > self.log {
             self.history.clear();
         }
-        (self.log, self.stop, self.status) = (log, None, ThreadStatus::Idle);
+        let stopped = self.stop.take();
+        (self.log, self.status) = (log, ThreadStatus::Idle);
         self.has_steering = false;
         if self.is_forgetting {
             return self.remove(sends);
@@ -517,6 +535,10 @@ impl ThreadState {
             let expire = ThreadAsk::Expire { run: run.clone(), since: self.since };
             sends.push(ThreadSend::Later(now.after(EXPIRES), Box::new(expire)));
             self.status = ThreadStatus::Parked(run);
+        }
+        // It parked while the abort was on its way.
+        if let Some(by) = stopped.filter(|_| self.parked.is_some() && !self.queue.wakes()) {
+            return self.abort(by, now, sends);
         }
         self.resume(now, sends);
         let is_free = self.running().is_none() && self.parent().is_none();

@@ -217,8 +217,52 @@ pub(crate) fn a_front_end_serves_threads() {
         assert_eq!(said, ["Order tea.", "And milk."]);
         let (status, response) = front.get(&format!("/{thread}/response")).await;
         assert_eq!((status, &response["outcome"]), (200, &json!("completed")));
-        let (status, error) = front.post(&format!("/{thread}/compact"), json!({})).await;
-        assert_eq!((status, &error["error"]["kind"]), (501, &json!("runtime.unsupported")));
+    });
+}
+
+pub(crate) fn a_front_end_compacts_a_thread() {
+    run(async {
+        let cluster = Cluster::start(1, 1).await;
+        let (front, other) = (Front::start(&cluster).await, Front::start(&cluster).await);
+        let thread = "front-plain.1";
+        let compact = async |front: &Front, keep: &str| {
+            front.post(&format!("/{thread}/compact"), json!({ "instructions": keep })).await
+        };
+        front.post("", json!({ "id": thread })).await;
+        let say = async |text: &str| {
+            front.post(&format!("/{thread}/prompt"), json!({ "text": text })).await;
+            front.get(&format!("/{thread}/response")).await.1
+        };
+        say("Order tea.").await;
+        let (status, done) = compact(&other, "tea").await;
+        assert_eq!((status, &done["compacted"]), (200, &json!(false)), "{done}");
+        say("And milk.").await;
+        let (status, error) = compact(&other, "fail").await;
+        assert_eq!((status, &error["error"]["kind"]), (409, &json!("runtime.compaction")), "{error}");
+        assert_eq!(
+            error["error"]["message"],
+            json!("the transcript could not be made shorter: compactor: no summary")
+        );
+        let (status, done) = compact(&other, "tea").await;
+        assert_eq!((status, &done["compacted"]), (200, &json!(true)), "{done}");
+        say("And sugar.").await;
+        let (_, messages) = other.get(&format!("/{thread}/messages")).await;
+        let messages = messages["messages"].as_array().unwrap();
+        let said: Vec<_> = messages.iter().filter(|message| message["role"] == "user").collect();
+        let said: Vec<_> = said.iter().map(|message| &message["content"][0]["text"]).collect();
+        assert_eq!(said, ["[tea]", "And milk.", "And sugar."]);
+        // A compaction that does not end is stopped as a run is, and says so while it is at work.
+        let (waits, stopped) = tokio::join!(compact(&front, "wait"), async {
+            until("a compaction", async || {
+                other.get(&format!("/{thread}/status")).await.1["state"] == "compacting"
+            })
+            .await;
+            let busy = compact(&other, "tea").await;
+            assert_eq!((busy.0, &busy.1["error"]["kind"]), (409, &json!("runtime.busy")));
+            other.post(&format!("/{thread}/abort?wait=true"), json!({})).await
+        });
+        assert_eq!((waits.0, &waits.1["error"]["kind"]), (409, &json!("runtime.compaction")), "{waits:?}");
+        assert_eq!(stopped.1["stopped"], json!(true));
     });
 }
 

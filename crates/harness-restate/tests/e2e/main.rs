@@ -20,6 +20,8 @@ mod kills;
 mod load;
 #[path = "../it/on_tokio.rs"]
 mod on_tokio;
+#[path = "../it/one_line.rs"]
+mod one_line;
 mod plan;
 mod processes;
 #[path = "../it/scripts.rs"]
@@ -59,6 +61,7 @@ const CHECKS: &[Check] = &[
     ("cluster::values_outlive_workers", cluster::values_outlive_workers),
     ("cluster::the_plan_fits_the_cluster", plan::the_plan_fits_the_cluster),
     ("cluster::a_front_end_serves_threads", front::a_front_end_serves_threads),
+    ("cluster::a_front_end_compacts_a_thread", front::a_front_end_compacts_a_thread),
     ("cluster::an_approval_outlives_its_front_end", front::an_approval_outlives_its_front_end),
     ("cluster::a_parked_sub_agent_outlives_everything", front::a_parked_sub_agent_outlives_everything),
     ("cluster::a_front_end_aborts_a_run", front::a_front_end_aborts_a_run),

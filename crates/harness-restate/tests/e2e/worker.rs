@@ -14,6 +14,7 @@ use harness_restate::durable::{Agent, AgentHost, HostAsk};
 use harness_restate::engine::restate::{Engine, Relays, Worker, WorkerOptions};
 use tokio::net::TcpListener;
 
+use crate::one_line::OneLine;
 use crate::scripts;
 use crate::world::{Host, Note, Script, calls, redactor, tasks, text};
 
@@ -94,7 +95,9 @@ impl AgentHost for Agents {
         let note = notes(&self.ledger);
         let acts = Arc::clone(&note);
         let user = Arc::new(move |answer, at, _: &_| acts(format!("act {answer} {at} {thread}")));
-        Ok(Host::noting(&script, Arc::clone(&self.clock), user, &note).parts())
+        let mut agent = Host::noting(&script, Arc::clone(&self.clock), user, &note).parts();
+        agent.ports.compactor = Some(Arc::new(OneLine));
+        Ok(agent)
     }
 }
 

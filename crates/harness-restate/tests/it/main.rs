@@ -7,12 +7,14 @@
     reason = "a test fails by panicking, in its helpers too"
 )]
 
+mod compaction;
 mod crashes;
 mod deltas;
 mod family;
 mod forgotten;
 mod kept;
 mod on_tokio;
+mod one_line;
 mod parking;
 mod scale;
 mod scripts;

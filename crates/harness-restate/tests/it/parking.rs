@@ -10,7 +10,8 @@ use harness::core::tool::{ToolCx, ToolOutcome, Toolbox, tool_fn};
 use harness::core::{Fault, Json, Millis, ThreadId, Time};
 use harness_restate::durable::sim::SimFaults;
 use harness_restate::durable::{
-    Agent, AgentHost, HostAsk, SimEngine, ThreadAsk, ThreadReply, ThreadStatus, fold,
+    Agent, AgentHost, Begin, ControlAsk, HostAsk, SimEngine, ThreadAsk, ThreadReply, ThreadSend, ThreadState,
+    ThreadStatus, fold,
 };
 
 use super::world::{Act, Host, PROMPT, Script, calls, client, say, tasks, text, thread};
@@ -118,6 +119,66 @@ fn calls_of_a_parked_sub_agent_may_be_decided_one_after_the_other() {
     engine.run(&host);
     assert_eq!(results(&engine, &"t1/c-task".into()), ["sign tea", "sign tea"]);
     assert!(results(&engine, &thread())[0].contains("Signed."));
+}
+
+#[test]
+fn an_abort_ends_a_parked_run_and_what_waits_inside_of_it() {
+    let own = Script {
+        answers: vec![calls(&["look", "sign"]), text("Signed.")],
+        said: vec!["Order tea."],
+        ..Script::default()
+    };
+    let not_run = "This call did not run: the turn that asked for it ended before the call started.";
+    let cut_off =
+        "This call was cut off before it answered. It may have taken effect: check before it is repeated.";
+    let task = signs(&[&["sign"]], Vec::new());
+    for (script, expected) in [(own, vec!["look tea", not_run]), (task, vec![cut_off])] {
+        let (engine, host) = engine(&script);
+        let abort = |reason: &str| ThreadAsk::Abort { reason: Some(reason.into()) };
+        engine.client().send("1", after(1), &thread(), abort("no tea"));
+        engine.client().send("2", after(2), &thread(), abort("again"));
+        let report = engine.run(&host);
+        assert_eq!((report.stuck, report.violations), (Vec::new(), Vec::new()));
+        let replies = ["1", "2"].map(|name| engine.client().reply(name).unwrap());
+        assert_eq!(replies, [ThreadReply::Accepted(Some("t1-2".into())), ThreadReply::Accepted(None)]);
+        let state = engine.thread(&thread()).unwrap();
+        let end = state.last().unwrap().as_ref().unwrap();
+        assert_eq!((end.reason().to_string(), end.outcome().as_str()), ("cancelled".to_owned(), "failed"));
+        assert_eq!((state.status(), state.approvals().count()), (&ThreadStatus::Idle, 0));
+        assert_eq!(results(&engine, &thread()), expected);
+        let ledger = host.ledger.lock();
+        assert!(!ledger.iter().any(|line| line.contains("sign")), "{ledger:?}");
+    }
+}
+
+#[test]
+fn an_abort_that_comes_while_a_run_parks_ends_it() {
+    let script = Script { answers: vec![calls(&["sign"])], said: vec!["Order tea."], ..Script::default() };
+    let (engine, host) = engine(&script);
+    let engine = engine.with_stop(after(1));
+    engine.run(&host);
+    let parked = engine.thread(&thread()).unwrap().last().unwrap().clone();
+    let ended = ControlAsk::Ended {
+        run: "t1-1".into(),
+        end: parked,
+        at: Time(0),
+        injected: Vec::new(),
+        log: 7,
+        state: None,
+        states: None,
+    };
+    let abort = ThreadAsk::Abort { reason: Some("no tea".into()) };
+    let mut state = ThreadState::new(thread(), None);
+    for ask in [say("first", "Order tea.", PROMPT), abort] {
+        state.handle(ask, Time(0), None);
+    }
+    let sent = state.handle(ThreadAsk::Run(ended), Time(0), None).1;
+    let started = sent
+        .into_iter()
+        .find_map(|send| if let ThreadSend::Drive(input) = send { Some(input) } else { None });
+    let started = started.unwrap();
+    assert_eq!((started.run().as_str(), started.stop.as_deref()), ("t1-2", Some("no tea")));
+    assert!(matches!(started.begin, Begin::Resumed { .. }), "{:?}", started.begin);
 }
 
 #[test]

@@ -145,6 +145,11 @@ fn alone() -> Vec<Script> {
             ..script("abort while a call waits", vec![calls(&["pay", "sign"])])
         },
         Script {
+            acts: vec![(0, Act::Abort(LATE))],
+            ..script("abort of a parked run", vec![calls(&["pay", "sign"])])
+        },
+        Script { acts: vec![(0, Act::Abort(LATE))], ..script("abort of a parked request", vec![request()]) },
+        Script {
             acts: vec![(0, Act::SayLater("Never mind.", LATE))],
             said: vec![hi, "Never mind."],
             ..script("a message instead of a decision", vec![calls(&["sign"]), text("Fine.")])
@@ -251,6 +256,10 @@ fn parking() -> Vec<Script> {
             "a request of the model of a sub-agent",
             Script { answers: vec![request(), text("Refunded.")], ..signs(Act::Grant("refund", LATE)) },
         ),
+        Script {
+            answers: vec![tasks(&["c-task"])],
+            ..within("abort of a parked sub-agent", signs(Act::Abort(LATE)))
+        },
         within("nobody decides in a sub-agent", child(vec![calls(&["sign"]), text("Not signed.")])),
         Script {
             // Both ask alike, and the user decides once.

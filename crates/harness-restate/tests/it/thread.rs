@@ -40,6 +40,7 @@ fn check(asks: &[ThreadAsk], expected: &[&str]) {
                         format!("; drive {}", said.as_deref().unwrap_or("without a message"))
                     }
                     Begin::Resumed { .. } | Begin::Saved { .. } | Begin::Parked => "; drive".to_owned(),
+                    Begin::Compact { .. } => "; compact".to_owned(),
                 },
                 ThreadSend::Ring(run) => format!("; ring {run}"),
                 ThreadSend::Tell(other, _) => format!("; tell {other}"),
@@ -285,6 +286,28 @@ fn only_a_new_thread_takes_a_history_and_only_an_idle_one_continues() {
             "accepted t1-1; drive without a message",
             "refused busy: run `t1-1` of thread `t1` is at work",
             "refused not_new: thread `t1` has a history already, which stays",
+        ],
+    );
+}
+
+#[test]
+fn a_thread_compacts_what_it_stored_and_once_for_each_request() {
+    let compact = |entry: &str| ThreadAsk::Compact { entry: entry.into(), instructions: None };
+    let seed = ThreadAsk::Seed { messages: vec![Arc::new(Message::user("Order tea."))] };
+    check(
+        &[seed, compact("a")],
+        &[
+            "accepted",
+            "refused not_stored: the first run of thread `t1` stores the history that it was given; compact after it",
+        ],
+    );
+    check(
+        &[compact("a"), compact("a"), compact("b"), deliver("c", INTERRUPT)],
+        &[
+            "accepted t1-compaction-1; compact",
+            "accepted t1-compaction-1",
+            "refused busy: run `t1-compaction-1` of thread `t1` is at work",
+            "accepted t1-compaction-1",
         ],
     );
 }

@@ -72,7 +72,7 @@ impl ThreadState {
         Ok(())
     }
 
-    fn is_free(&self) -> Result<(), String> {
+    pub(super) fn is_free(&self) -> Result<(), String> {
         match self.running() {
             Some(run) => Err(format!("busy: run `{run}` of thread `{}` is at work", self.id())),
             None => Ok(()),
@@ -142,6 +142,21 @@ impl ThreadState {
         }
     }
 
+    /// Stops the run at hand. A parked run is resumed to be stopped at once, so each of its calls gets a result; that of a child
+    /// is stopped by its caller.
+    pub(super) fn abort(&mut self, by: Arc<str>, now: Time, sends: &mut Vec<ThreadSend>) {
+        if self.parent().is_some() || self.parked.is_none() {
+            return self.stop(by, sends);
+        }
+        let parked = self.parked.clone();
+        self.drop_parked(sends);
+        self.stop = Some(by);
+        if let Some(parked) = parked {
+            let from = Box::new(ResumeAsk::new(*parked, None));
+            self.start(Begin::Resumed { from, prompt: Vec::new(), agent: None }, now, sends);
+        }
+    }
+
     /// Resumes an earlier run. Its driver checks that nothing was said since. A parked run is refused: a continuation that does
     /// not fit would remove its calls.
     pub(super) fn resume_from(
@@ -177,8 +192,13 @@ impl ThreadState {
 
     pub(super) fn start(&mut self, begin: Begin, now: Time, sends: &mut Vec<ThreadSend>) {
         self.runs += 1;
-        (self.turn, self.since) = (self.log, Some(now));
-        let run = self.run_id(self.runs);
+        self.turn = self.log;
+        self.drive(self.run_id(self.runs), begin, now, sends);
+    }
+
+    /// Starts a driver for a run, or for other work that has such an id.
+    pub(super) fn drive(&mut self, run: RunId, begin: Begin, now: Time, sends: &mut Vec<ThreadSend>) {
+        self.since = Some(now);
         let mut origin = self.origin.clone();
         let RunOptions { user, metadata, allowed_tools, agents, .. } = self.options.clone();
         (origin.run, origin.user, origin.metadata) = (Some(run.clone()), user, metadata);
@@ -202,6 +222,7 @@ impl ThreadState {
             began: self.began.clone(),
             states: self.states.clone(),
             mode: None,
+            stop: self.stop.clone(),
         };
         sends.push(ThreadSend::Drive(Box::new(input)));
     }

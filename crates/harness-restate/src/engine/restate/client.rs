@@ -29,7 +29,7 @@ use crate::durable::{
 /// request. A message with an [entry id](harness::runtime::ThreadMessage::entry) may be sent again: a thread accepts an id once.
 ///
 /// Events have no changes of the queue, and deltas of answers and progress of tools only with a [`relay`](Self::relay). Numbers of events have gaps.
-/// Compaction on request and starting from a checkpoint are not supported ([`RuntimeError::Unsupported`]). Calls of a parked run
+/// Starting from a checkpoint is not supported ([`RuntimeError::Unsupported`]). Calls of a parked run
 /// are decided, not resumed (`engine.refused`). A run that resumes a continuation which does not fit ends with the error. A
 /// given history has up to 128 KiB. Lists of all threads or approvals need [`Engine::admin`]: `engine.no_admin`.
 /// They omit threads with a `/` in their id, which are those of sub-agents: other threads need ids without one.
@@ -267,6 +267,7 @@ fn entry_of(ask: &ThreadAsk) -> Option<&EntryId> {
         | ThreadAsk::Configure(_)
         | ThreadAsk::Seed { .. }
         | ThreadAsk::Continue { .. }
+        | ThreadAsk::Compact { .. }
         | ThreadAsk::Expire { .. }
         | ThreadAsk::Settle { .. }
         | ThreadAsk::Forget
@@ -284,6 +285,9 @@ fn refusal(thread: &ThreadId, entry: Option<EntryId>, why: &str) -> RuntimeError
         ("not_waiting", Some(entry)) => return RuntimeError::NotWaiting { thread: thread.clone(), entry },
         ("queue_full", _) => "engine.queue_full",
         ("busy", _) => return RuntimeError::Busy { thread: thread.clone() },
+        ("open_calls" | "not_stored", _) => {
+            return RuntimeError::Compaction(Fault::new(FaultSource::Compactor, code, text));
+        }
         ("empty_transcript", _) => return RuntimeError::EmptyTranscript { thread: thread.clone() },
         ("nothing_to_resume", _) => match serde_json::from_value(text.into()) {
             Ok(reason) => return RuntimeError::NothingToResume { reason },

@@ -289,6 +289,7 @@ impl DurableContext for Drive<'_> {
             ControlAsk::Delegate { .. } => "delegate",
             ControlAsk::BeginChild { .. } => "begin",
             ControlAsk::Ended { .. } => "ended",
+            ControlAsk::Compacted { .. } => "compacted",
         };
         let ask = RunAsk { invocation: self.invocation.clone(), ask };
         let call = to_object::<_, ThreadReply>(ctx, THREAD, thread, handler, ask).call();

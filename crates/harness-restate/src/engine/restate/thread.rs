@@ -16,7 +16,7 @@ use super::service::{HandlerSpec, Handlers, RUN, ServiceSpec, THREAD, input, jou
 use crate::durable::{ControlAsk, Held, Queued, ThreadAsk, ThreadReply, ThreadSend, ThreadState};
 
 /// The handlers of clients.
-const CLIENTS: [&str; 15] = [
+const CLIENTS: [&str; 16] = [
     "start",
     "prompt",
     "steer",
@@ -30,6 +30,7 @@ const CLIENTS: [&str; 15] = [
     "configure",
     "seed",
     "continue",
+    "compact",
     "forget",
     "settle",
 ];
@@ -40,8 +41,19 @@ pub(super) fn spec() -> ServiceSpec {
     let shared = |name| HandlerSpec { is_shared: true, ..public(name) };
     let mut handlers: Vec<_> = CLIENTS.map(public).into();
     handlers.extend(
-        ["take", "hold", "ended", "delegate", "begin", "expire", "forgotten", "stop_run", "child"]
-            .map(private),
+        [
+            "take",
+            "hold",
+            "ended",
+            "compacted",
+            "delegate",
+            "begin",
+            "expire",
+            "forgotten",
+            "stop_run",
+            "child",
+        ]
+        .map(private),
     );
     handlers.extend(["snapshot", "queue", "approvals"].map(shared));
     ServiceSpec {
@@ -78,10 +90,10 @@ impl Handlers for Thread {
                 let state = self.read(ctx).await;
                 output(ctx, state.map(|state| state.approvals().cloned().collect::<Vec<Held>>()));
             }
-            "take" | "hold" | "ended" | "delegate" | "begin" => {
+            "take" | "hold" | "ended" | "compacted" | "delegate" | "begin" => {
                 let (RunAsk { invocation, ask }, metadata) = input(ctx).await;
                 // A run that is over must not get the rings of the next.
-                let rings = !matches!(ask, ControlAsk::Ended { .. });
+                let rings = !matches!(ask, ControlAsk::Ended { .. } | ControlAsk::Compacted { .. });
                 let invocation = rings.then_some(invocation);
                 let reply = self.change(ctx, &metadata.key, ThreadAsk::Run(ask), invocation).await;
                 output(ctx, reply);
@@ -118,6 +130,7 @@ pub(super) fn handler_of(ask: &ThreadAsk) -> &'static str {
         ThreadAsk::Configure(_) => "configure",
         ThreadAsk::Seed { .. } => "seed",
         ThreadAsk::Continue { .. } => "continue",
+        ThreadAsk::Compact { .. } => "compact",
         ThreadAsk::Settle { .. } => "settle",
         ThreadAsk::Expire { .. } => "expire",
         ThreadAsk::Forget => "forget",

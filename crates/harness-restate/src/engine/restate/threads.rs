@@ -8,7 +8,7 @@ use harness::core::event::EventKind;
 use harness::core::machine::CallDecision;
 use harness::core::message::Message;
 use harness::core::port::{Clock as _, CompactionNote, Decision};
-use harness::core::{EntryId, RunId, ThreadId, Time, transcript};
+use harness::core::{EntryId, Fault, FaultSource, RunId, ThreadId, Time, transcript};
 use harness::runtime::{
     ApprovalDecision, MessageOptions, PendingApproval, Prompt, QueueEntry, Report, ResumeFrom, RuntimeError,
     Snapshot, StartAt, StreamItem, ThreadAttributes, ThreadInfo, ThreadMessage, ThreadService, ThreadSummary,
@@ -96,7 +96,7 @@ impl DurableThreads {
     async fn last(&self, thread: &ThreadId, state: &ThreadState) -> Result<Option<Report>, RuntimeError> {
         let (Some(last), Some(run)) = (state.last(), state.last_run()) else { return Ok(None) };
         let end = last.as_ref().map_err(|why| follow::failed(why))?;
-        let mut report = self.report(thread, &run, end, state.log()).await?;
+        let mut report = self.report(thread, &run, end, state.last_log()).await?;
         report.waiting = state.waiting();
         Ok(Some(report))
     }
@@ -329,10 +329,18 @@ impl ThreadService for DurableThreads {
 
     async fn compact(
         &self,
-        _: &ThreadId,
-        _: Option<String>,
+        thread: &ThreadId,
+        instructions: Option<String>,
     ) -> Result<Option<Arc<CompactionNote>>, RuntimeError> {
-        unsupported("compaction on request")
+        let ask = ThreadAsk::Compact { entry: self.new_entry(), instructions };
+        let started = self.change(thread, ask).await?;
+        let state = self.until(thread, |state| !state.is_compacting()).await?;
+        let result = started.and_then(|id| state.compaction(&id).cloned());
+        let result = result.unwrap_or_else(|| {
+            let text = "the conversation was removed or compacted again before its result was read";
+            Err(Fault::new(FaultSource::Compactor, "lost", text))
+        });
+        result.map_err(RuntimeError::Compaction)
     }
 
     async fn seed(&self, thread: &ThreadId, messages: Vec<Message>) -> Result<(), RuntimeError> {
