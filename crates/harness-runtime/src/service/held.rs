@@ -11,12 +11,12 @@ use harness_core::machine::{CallDecision, Resume};
 use harness_core::message::{AssistantMessage, FinishReason, ToolCall};
 use harness_core::port::{Decision, ProposedCall};
 use harness_core::tool::ToolDef;
-use harness_core::{ApprovalId, Origin, ThreadId};
+use harness_core::{ApprovalId, Cancel, Origin, ThreadId};
 
 use super::types::ApprovalDecision;
 use crate::approvals::Approvals;
 use crate::error::RuntimeError;
-use crate::prompt::ResumeFrom;
+use crate::prompt::{Prompt, ResumeFrom};
 use crate::report::Report;
 use crate::runtime::Runtime;
 use crate::thread::{Status, Thread};
@@ -184,6 +184,27 @@ pub(super) async fn decide(
             }
         }
     }
+}
+
+/// Ends an idle thread's pending calls with an abort: the thread resumes to be stopped at once, so each of them gets a result.
+/// Returns whether there were any.
+pub(super) async fn abort(thread: &Thread, reason: Arc<str>, wait: bool) -> Result<bool, RuntimeError> {
+    if parked(thread).await?.is_empty() {
+        return Ok(false);
+    }
+    let stopped = Cancel::new();
+    stopped.cancel();
+    let resumed = Prompt::resuming(ResumeFrom::Transcript).cancel_with(stopped);
+    match begin(thread.prompt(resumed)) {
+        // A decision has resumed it meanwhile.
+        Ok(()) | Err(RuntimeError::Busy { .. }) => {}
+        Err(error) => return Err(error),
+    }
+    let stopping = thread.abort(reason);
+    if wait {
+        stopping.ended().await;
+    }
+    Ok(true)
 }
 
 /// Whether a held call is the one that was shown: a gate may have changed its arguments.

@@ -145,12 +145,15 @@ impl ThreadService for Runtime {
     }
 
     async fn abort(&self, thread: &ThreadId, reason: Arc<str>, wait: bool) -> Result<bool, RuntimeError> {
-        let stopping = self.open(thread)?.abort(reason);
-        let is_stopped = stopping.any();
+        let thread = self.open(thread)?;
+        let stopping = thread.abort(Arc::clone(&reason));
+        if !stopping.any() {
+            return held::abort(&thread, reason, wait).await;
+        }
         if wait {
             stopping.ended().await;
         }
-        Ok(is_stopped)
+        Ok(true)
     }
 
     async fn queue(&self, thread: &ThreadId) -> Result<Vec<QueueEntry>, RuntimeError> {

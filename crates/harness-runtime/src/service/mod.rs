@@ -141,8 +141,8 @@ pub trait ThreadService: Send + Sync {
     /// If its status cannot be read.
     fn wait_idle(&self, thread: &ThreadId) -> impl Future<Output = Result<(), RuntimeError>> + Send;
 
-    /// Stops the current run, and returns whether there was one; on a durable engine, a parked run, too. With `wait`, returns
-    /// when it has ended.
+    /// Stops the current run, or the calls that an earlier run parked: each gets a result. Returns whether there was anything to
+    /// stop. With `wait`, returns when it has ended.
     ///
     /// # Errors
     /// If the service cannot be reached.

@@ -50,7 +50,7 @@ export class Harness {
     retryMs?: number;
   }): AsyncGenerator<NumberedEvent, void, undefined>;
 
-  /** Stops the current run. Finished work is kept; queued messages start the next run. */
+  /** Stops the current run, or ends parked calls. Finished work is kept; queued messages start the next run. */
   abort(thread: string, body?: AbortThread | null, options?: RequestOptions & {
     /** `true` responds when the run has ended. Default: `false`, which responds immediately. */
     wait?: "true" | "false";

@@ -111,7 +111,7 @@ pub(super) struct AbortQuery {
     wait: Wait,
 }
 
-/// Stops the current run. Finished work is kept; queued messages start the next run.
+/// Stops the current run, or ends parked calls. Finished work is kept; queued messages start the next run.
 #[utoipa::path(
     post, path = "/v1/threads/{thread}/abort", tag = "runs", operation_id = "abort",
     params(("thread" = String, Path, description = "Thread id"), AbortQuery),

@@ -120,6 +120,28 @@ async fn a_call_that_was_put_off_is_decided_later() {
     server.end().await;
 }
 
+#[tokio::test]
+async fn an_abort_ends_a_call_that_was_put_off() {
+    let (server, approval) = held().await;
+    server.client.post(&path(&approval), about(&approval, json!({ "decision": "later" }))).await;
+    server.client.get("/v1/threads/a/response").await;
+    let abort = || server.client.post("/v1/threads/a/abort?wait=true", json!({ "reason": "too late" }));
+    assert_eq!(abort().await.body["stopped"], true);
+    let report = server.client.get("/v1/threads/a/response").await.body;
+    assert_eq!(
+        (&report["stopReason"], &report["aborted"]),
+        (&json!("cancelled"), &json!("too late")),
+        "{report}"
+    );
+    let listed = server.client.get("/v1/threads/a/approvals").await.body;
+    assert_eq!(listed["approvals"], json!([]));
+    let messages = server.client.get("/v1/threads/a/messages").await.body;
+    let result = "This call did not run: the turn that asked for it ended before the call started.";
+    assert_eq!(messages["messages"][2]["content"][0]["text"], result, "{messages}");
+    assert_eq!(abort().await.body["stopped"], false);
+    server.end().await;
+}
+
 #[derive(serde::Deserialize, schemars::JsonSchema)]
 struct Order {
     amount: u64,
