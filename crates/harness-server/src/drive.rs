@@ -108,10 +108,11 @@ impl Job {
         Ok(())
     }
 
-    /// Follows the run to its end, and aborts it if the client disconnects.
+    /// Follows the run to its end, and aborts it if the client disconnects. Calls that it parked just then still wait.
     pub(crate) async fn run(mut self, translate: &mut impl Translate, out: &Outlet) -> Ended {
         let ended = self.follow(translate, out).await;
-        if !matches!(ended, Ended::Report { .. }) {
+        let is_over = matches!(ended, Ended::Report { .. });
+        if !is_over && parked(&self.app, &self.thread).await.unwrap_or_default().is_empty() {
             // A thread that is gone has no run.
             let _ = self.app.threads.abort_boxed(&self.thread, "client disconnected".into(), true).await;
         }
