@@ -9,7 +9,7 @@ use crate::limits::Grant;
 use crate::outcome::{Fault, FaultSource, Purpose, TotalUsage};
 use crate::port::{CompactReason, Compaction, CompactionNote, Pressure, Progress};
 use crate::time::Time;
-use crate::transcript::Plan;
+use crate::transcript::{Plan, Transcript};
 
 /// The result of a compaction; a failed one changed nothing.
 pub(crate) fn or_failed(result: Result<Box<Compaction>, Fault>) -> Box<Compaction> {
@@ -24,16 +24,10 @@ impl<P: Phase> Machine<P> {
     /// # Errors
     /// `no_compactor` without a compactor; `open_calls` while calls have no result.
     pub fn compaction(&self, instructions: Option<String>) -> Result<Op, Fault> {
-        let fault = |code: &str, text: &str| Err(Fault::new(FaultSource::Compactor, code, text));
         if !self.ports.compactor {
-            return fault("no_compactor", "no compactor configured");
+            return Err(Fault::new(FaultSource::Compactor, "no_compactor", "no compactor configured"));
         }
-        if self.log.has_open_calls() {
-            return fault(
-                "open_calls",
-                "calls have no result yet; settle them first, for example by resuming",
-            );
-        }
+        is_settled(&self.log)?;
         let ViewState { plan, measured, .. } = self.shared.view.clone();
         let standing = Box::new(AgentProgress { prepared: None, progress: Progress::start() });
         Ok(Op::Compact { reason: CompactReason::Requested { instructions }, plan, measured, standing })
@@ -84,6 +78,13 @@ impl Reply {
     }
 }
 
+/// Whether every call has its result.
+fn is_settled(log: &Transcript) -> Result<(), Fault> {
+    let text = "calls have no result yet; settle them first, for example by resuming";
+    let fault = || Err(Fault::new(FaultSource::Compactor, "open_calls", text));
+    if log.has_open_calls() { fault() } else { Ok(()) }
+}
+
 /// Applies a compaction to the transcript itself. `None` when it has no plan with a note, and no error. It is refused while
 /// calls wait for their results: those stay where they are.
 pub(crate) fn take_permanent(
@@ -95,13 +96,7 @@ pub(crate) fn take_permanent(
     let last = failed.last().cloned();
     emit_troubles(cx, failed, pressure);
     let (Some(plan), Some(note)) = (plan, note.map(Arc::new)) else { return last.map_or(Ok(None), Err) };
-    let checked = if cx.log.has_open_calls() {
-        let text = "calls wait for their results; the transcript was left as it is";
-        Err(Fault::new(FaultSource::Compactor, "open_calls", text))
-    } else {
-        check(cx, &plan, FaultSource::Compactor)
-    };
-    if let Err(fault) = checked {
+    if let Err(fault) = is_settled(cx.log).and_then(|()| check(cx, &plan, FaultSource::Compactor)) {
         cx.event(|| EventKind::CompactionFailed { fault: fault.clone() });
         return Err(fault);
     }
