@@ -21,6 +21,7 @@ await page.goto(server);
 await page.type("#text", "Look at it.");
 await page.keyboard.press("Enter");
 await page.waitForSelector("#trace:not([hidden])");
+await page.waitForSelector("#abort:not([hidden])");
 await shot("chat");
 await page.click("#trace");
 await says("details.run[open] summary .badge", "running");

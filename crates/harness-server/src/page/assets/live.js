@@ -12,6 +12,7 @@ const CHANGES = new Set(["event", "run_started", "run_ended", "run_failed", "app
 let changed = true;
 let wake = () => {};
 let isFirst = true;
+let hasRun = false;
 
 // Makes an element equal to a new one. Equal parts stay, with what is open in them.
 function update(old, fresh) {
@@ -32,7 +33,8 @@ async function show() {
   const main = text.slice(text.indexOf("<main"), text.lastIndexOf("</main>"));
   update($("top"), new DOMParser().parseFromString(main, "text/html").querySelector("main"));
   const last = [...document.querySelectorAll("main > details.run")].pop();
-  if (isFirst && last && !location.hash) last.open = true;
+  if (!hasRun && last && !location.hash) last.open = true;
+  hasRun ||= Boolean(last);
   document.dispatchEvent(new Event("trace"));
   if (isFirst && location.hash) dispatchEvent(new HashChangeEvent("hashchange"));
   isFirst = false;
